@@ -84,7 +84,8 @@ export class OpenStreams {
 export class StreamAdmission {
   readonly #streams: OpenStreams;
   readonly #isAdmitted: (request: FastifyRequest) => Promise<boolean>;
-  readonly #stopping: AbortSignal;
+  /** Aborts when the platform stops. */
+  readonly stopping: AbortSignal;
   readonly #log: Logger;
 
   /** `isAdmitted` decides whether the credentials of a request are still valid. */
@@ -96,7 +97,7 @@ export class StreamAdmission {
   ) {
     this.#streams = streams;
     this.#isAdmitted = isAdmitted;
-    this.#stopping = stopping;
+    this.stopping = stopping;
     this.#log = log;
   }
 
@@ -113,7 +114,7 @@ export class StreamAdmission {
       );
     }, recheckMs);
     recheck.unref();
-    const signal = AbortSignal.any([goneSignal(reply), refused.signal, this.#stopping]);
+    const signal = AbortSignal.any([goneSignal(reply), refused.signal, this.stopping]);
     const stop = () => clearInterval(recheck);
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });

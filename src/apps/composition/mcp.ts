@@ -30,7 +30,7 @@ const noSessions = { credentials: async () => null };
 export function registerMcp(target: Server, mcp: McpParts): void {
   const { parts, slices, admission, streams, stopping } = mcp;
   const { context, skills, agents, agentChanges, approvals } = slices;
-  const { execution, feed, jobs } = slices.jobs;
+  const { execution, jobs } = slices.jobs;
   const { config, log } = context;
   const hosts = new Hosts(config.publicUrl, config.mcpHosts, config.corsOrigins);
   const keyHook = apiKeyHook({ ...admission, sessions: noSessions, keyOf: keyOrBearer });
@@ -42,7 +42,7 @@ export function registerMcp(target: Server, mcp: McpParts): void {
   );
   const { version, executors, encryptionKey, adminSecret } = parts;
   const process = { version, executors, secret: encryptionKey ?? adminSecret, stopping };
-  const served = { skills, agents, agentChanges, approvals, execution, feed, jobs };
+  const served = { skills, agents, agentChanges, approvals, execution, jobs };
   mcpMetadataRoutes(target, config.publicUrl, hosts);
   guarded(target, '/mcp', refuseHosts(hosts, keyHook), mcp.unmatched, (scope) =>
     mcpRoutes(scope, new LazyEndpoint(context, served, process), admitted),

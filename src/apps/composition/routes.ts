@@ -20,16 +20,15 @@ import { agentRoutes } from '../../core/agents/agents.routes.ts';
 import { apiKeyRoutes } from '../../core/api-keys/api-keys.routes.ts';
 import { conversationRoutes } from '../../core/conversations/conversations.routes.ts';
 import { credentialRoutes } from '../../core/credentials/credentials.routes.ts';
+import { reloadRoutes } from '../../core/executors/reload.routes.ts';
+import type { Reloads } from '../../core/executors/reload-turns.ts';
 import { executionRoutes } from '../../core/jobs/execution.routes.ts';
 import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
 import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
-import { beginning, jobStream, recordedEvents } from '../../core/jobs/stream.ts';
 import { trialRoutes } from '../../core/jobs/trials.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
 import { reservedCategories } from '../../core/skills/field-checks.ts';
 import { createSkillsDocument } from '../../core/skills/openapi/skills-document.ts';
-import { reloadRoutes } from '../../core/executors/reload.routes.ts';
-import type { Reloads } from '../../core/executors/reload-turns.ts';
 import { skillSettingsRoutes } from '../../core/skills/settings.routes.ts';
 import { skillAdminRoutes, skillRoutes } from '../../core/skills/skills.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../../core/usage/usage.routes.ts';
@@ -107,17 +106,11 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   }
   const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
   guarded(target, '/admin', secretHook, unmatched, (scope) =>
-    adminRoutes(scope, deps, endStreamsOf),
+    adminRoutes(scope, deps),
   );
   clientMetadataRoutes(target, slices.remoteSkills.accounts);
-  webhookTriggerRoutes(target, {
-    triggers,
-    receiver: slices.triggerReceiver,
-    calls: slices.triggerCalls,
-    clock,
-    limiter,
-    unmatched,
-  });
+  const { triggerReceiver: receiver, triggerCalls: calls } = slices;
+  webhookTriggerRoutes(target, { triggers, receiver, calls, clock, limiter }, unmatched);
   const limits = {
     rate: limiter,
     ofKeys: new ConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key'),
@@ -135,16 +128,13 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   registerMcp(target, { parts, slices, admission, streams, unmatched, stopping });
 }
 
-function adminRoutes(scope: Server, deps: RoutesDeps, endStreamsOf: (keyId: string) => void): void {
+function adminRoutes(scope: Server, deps: RoutesDeps): void {
   const { parts, slices, clock } = deps;
   const { apiKeys, skills, credentials, usage, budgets, jobs, processes } = slices;
-  apiKeyRoutes(scope, {
-    apiKeys,
-    clock,
-    endStreamsOf,
-    endJobsOfKey: (id, options) => endJobsOfKey(slices.context, jobs, id, options),
-  });
-  skillAdminRoutes(scope, { skills, leftOut: () => parts.executors?.leftOut ?? [] });
+  apiKeyRoutes(scope, apiKeys, clock, deps.http.streams, (id, options) =>
+    endJobsOfKey(slices.context, jobs, id, options),
+  );
+  skillAdminRoutes(scope, skills, () => parts.executors?.leftOut ?? []);
   reloadRoutes(scope, deps.state.reloads);
   credentialRoutes(scope, { credentials });
   mcpServerRoutes(scope, slices.remoteSkills.mcpServers);
@@ -161,18 +151,17 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { unmatched } = deps.http;
   const { apiKeys, agents, memories, skills, conversations } = slices;
   const { statistics, usage, budgets } = slices;
-  const { triggers, triggerCalls: calls } = slices;
   const { jobs, execution } = slices.jobs;
   const isStrict = parts.config.apiKeyPermissions === 'strict';
   applyStrictScopes(scope, isStrict);
-  skillRoutes(scope, { skills, settings: slices.skillSettings });
-  skillSettingsRoutes(scope, { skills, settings: slices.skillSettings });
+  skillRoutes(scope, skills, slices.skillSettings);
+  skillSettingsRoutes(scope, skills, slices.skillSettings);
   accountRoutes(scope, slices.remoteSkills.accounts, new BrowserAddress(parts.config));
   agentRoutes(scope, { agents });
   agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
   memoryRoutes(scope, { memories, clock });
   conversationRoutes(scope, { conversations });
-  triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
+  triggerRoutes(scope, slices.triggers, slices.triggerCalls, parts.config.publicUrl);
   const streams = new StreamAdmission(
     deps.http.streams,
     (request) => isStillAdmitted(request, (key) => apiKeys.verify(key), sessions),
@@ -186,29 +175,19 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   deliveryRoutes(scope, { webhooks, deliveries, isStrict, findJob });
   jobRoutes(
     scope,
-    {
-      jobs,
-      stopping,
-      streams,
-      originOf: (organizationId, job) => originOf(slices, organizationId, job),
-      openStream: (organizationId, jobId, { after, isFollowed }, signal) => {
-        const { database } = parts;
-        const position = after ?? beginning;
-        if (!isFollowed) return recordedEvents(database, organizationId, jobId, position);
-        const source = { database, feed: slices.jobs.feed };
-        return jobStream(source, organizationId, jobId, position, signal);
-      },
-    },
+    jobs,
+    (organizationId, job) => originOf(slices, organizationId, job),
+    streams,
     isStrict,
   );
   approvalRoutes(scope, { approvals: slices.approvals });
   userDataRoutes(scope, slices.userData);
   runEventRoutes(scope, slices.runEvents);
-  scheduledJobRoutes(scope, { schedules: slices.schedules, unmatched });
+  scheduledJobRoutes(scope, slices.schedules, unmatched);
   usageRoutes(scope, { usage, budgets });
   statisticsRoutes(scope, statistics.statistics);
-  trialRoutes(scope, { execution, jobs, agents, stopping });
-  executionRoutes(scope, { execution, jobs, reserved: reservedCategories, unmatched, stopping });
+  trialRoutes(scope, execution, jobs, stopping);
+  executionRoutes(scope, execution, jobs, stopping, reservedCategories, unmatched);
 }
 
 /** The scheduled job or the trigger that started a job. */

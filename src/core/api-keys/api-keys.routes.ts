@@ -5,6 +5,7 @@ import { expiryOf } from '../../adapters/http/future-moment.ts';
 import { adminRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { Id, Name, Nullable, Slug, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
+import type { OpenStreams } from '../../adapters/http/streams.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { invalid } from '../../kernel/errors.ts';
 import type { ApiKeys } from './api-keys.ts';
@@ -53,15 +54,6 @@ const NewApiKey = Type.Object(
     examples: [{ client_name: 'nightly reports', scopes: ['text', 'web'], rate_limit: 100 }],
   },
 );
-
-interface ApiKeyRouteDeps {
-  readonly apiKeys: ApiKeys;
-  readonly clock: Clock;
-  /** Ends the open streams of a revoked key. */
-  endStreamsOf(keyId: string): void;
-  /** Ends what a revoked key has under way. */
-  endJobsOfKey(keyId: string, options: { cancelActive: boolean }): Promise<void>;
-}
 
 const createSchema = {
   ...operation,
@@ -119,8 +111,14 @@ const revokeSchema = {
   },
 };
 
-export function apiKeyRoutes(server: Server, deps: ApiKeyRouteDeps) {
-  const { apiKeys, clock, endStreamsOf, endJobsOfKey } = deps;
+/** `endJobsOfKey` ends the jobs of a revoked key. */
+export function apiKeyRoutes(
+  server: Server,
+  apiKeys: ApiKeys,
+  clock: Clock,
+  streams: OpenStreams,
+  endJobsOfKey: (keyId: string, options: { cancelActive: boolean }) => Promise<void>,
+) {
   server.post('/admin/api-keys', { schema: createSchema }, async (request, reply) => {
     const { expires_at, ...fields } = request.body;
     if (fields.scopes.includes('*') && fields.scopes.length > 1) {
@@ -142,7 +140,7 @@ export function apiKeyRoutes(server: Server, deps: ApiKeyRouteDeps) {
   const revokeOptions = { onRequest, schema: revokeSchema };
   server.delete('/admin/api-keys/:id', revokeOptions, async ({ params, query }) => {
     const revoked = await apiKeys.revoke(params.id);
-    endStreamsOf(revoked.id);
+    streams.endThoseOf(revoked.id);
     await endJobsOfKey(revoked.id, { cancelActive: query.cancel_jobs === 'true' });
     return revoked;
   });

@@ -16,6 +16,9 @@ import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts
 import { findByIdempotencyKey } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
 
+/** The skill with which an agent works on a task. */
+const runTask = { category: 'agent', version: 'v1.0', skillName: 'run-task' };
+
 /** A skill and an agent that a caller may use. */
 export interface Target {
   readonly skill: Skill;
@@ -91,6 +94,20 @@ export class Execution {
       conversationId,
       status,
     ).then(withStatus);
+  }
+
+  /**
+   * Finds the target of a trial of an agent. A trial changes the agent for one run, so it needs the scopes of a change:
+   * throws `403` for a caller that lacks them.
+   */
+  async findTrialTarget(
+    caller: Caller,
+    agentId: string,
+    conversationId: string | undefined,
+  ): Promise<Target> {
+    const target = await this.findTarget(caller, runTask, () => ({ agentId, conversationId }));
+    await this.#parts.agents.requireWritable(caller, agentId);
+    return target;
   }
 
   /** Accepts a run of the target with this input, or returns the job of an earlier equal request. */

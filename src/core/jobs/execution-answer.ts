@@ -64,15 +64,13 @@ export const executionResponses = {
   ),
 };
 
-export interface AnswerDeps {
-  readonly jobs: Jobs;
-  /** Aborts when the platform stops: requests that wait are then answered with the accepted job. */
-  readonly stopping: AbortSignal;
-}
-
-/** No promise for a client that does not wait: the answer is sent already. */
+/**
+ * Answers with an accepted job. No promise for a client that does not wait: the answer is sent already. `stopping` aborts
+ * when the platform stops: requests that wait are then answered with the accepted job.
+ */
 export function answerAccepted(
-  deps: AnswerDeps,
+  jobs: Jobs,
+  stopping: AbortSignal,
   reply: FastifyReply,
   { job, isReplay }: { readonly job: AcceptedJob; readonly isReplay: boolean },
 ): FastifyReply | Promise<FastifyReply> {
@@ -81,16 +79,16 @@ export function answerAccepted(
   const seconds = waitSeconds(reply.request.headers.prefer);
   return seconds === 0
     ? answerStatus(reply, job, 'queued')
-    : answerEnd(deps, reply, { job, isReplay }, seconds);
+    : answerEnd(jobs, goneOrStopping(reply, stopping), reply, { job, isReplay }, seconds);
 }
 
 async function answerEnd(
-  { jobs, stopping }: AnswerDeps,
+  jobs: Jobs,
+  signal: AbortSignal,
   reply: FastifyReply,
   { job, isReplay }: { readonly job: AcceptedJob; readonly isReplay: boolean },
   seconds: number,
 ): Promise<FastifyReply> {
-  const signal = goneOrStopping(reply, stopping);
   const organizationId = job.organization_id;
   const ms = seconds * 1000;
   let status: JobStatus = 'queued';

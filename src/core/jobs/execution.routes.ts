@@ -8,12 +8,12 @@ import type { Server } from '../../adapters/http/server.ts';
 import type { PlatformError } from '../../kernel/errors.ts';
 import type { Execution, Target } from './execute.ts';
 import {
-  type AnswerDeps,
   answerAccepted,
   executionHeaders,
   executionOptions,
   executionResponses,
 } from './execution-answer.ts';
+import type { Jobs } from './jobs.ts';
 
 type Targeted = FastifyRequest & { target: Target };
 
@@ -38,19 +38,22 @@ const executeSchema = {
   response: executionResponses,
 };
 
-export interface ExecutionRoutesDeps extends AnswerDeps {
-  readonly execution: Execution;
-  /** Words that are no category but paths of the platform's own. */
-  readonly reserved: ReadonlySet<string>;
-  unmatched(method: string, url: string): PlatformError;
-}
+/** The refusal of a request that no route matches. */
+type Unmatched = (method: string, url: string) => PlatformError;
 
-export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
-  const { execution } = deps;
+/** `reserved` are words that are no category but paths of the platform's own. */
+export function executionRoutes(
+  server: Server,
+  execution: Execution,
+  jobs: Jobs,
+  stopping: AbortSignal,
+  reserved: ReadonlySet<string>,
+  unmatched: Unmatched,
+) {
   server.decorateRequest('target', null);
   const options = {
     config: acceptingWork,
-    onRequest: findTarget(deps),
+    onRequest: findTarget(execution, reserved, unmatched),
     // The skill's own schema validates the body, after all other checks.
     validatorCompiler: () => () => true,
     schema: executeSchema,
@@ -59,16 +62,13 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
     const caller = callerOf(request);
     const { target } = request as unknown as Targeted;
     const given = executionOptions(request, caller);
-    return answerAccepted(
-      deps,
-      reply,
-      await execution.execute(caller, target, request.body, given),
-    );
+    const accepted = await execution.execute(caller, target, request.body, given);
+    return answerAccepted(jobs, stopping, reply, accepted);
   });
 }
 
 /** A hook: skill, agent and scope are checked before the body is read (docs/decisions/order-of-checks.md). */
-function findTarget({ execution, reserved, unmatched }: ExecutionRoutesDeps) {
+function findTarget(execution: Execution, reserved: ReadonlySet<string>, unmatched: Unmatched) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const path = request.params as Static<typeof SkillPath>;
     try {

@@ -184,34 +184,22 @@ const streamSchema = {
   },
 };
 
-/** The events of a job after a position: those so far, or all until it ends or the signal aborts. */
-export type OpenStream = (
-  organizationId: string,
-  jobId: string,
-  { after, isFollowed }: { after: Position | null; isFollowed: boolean },
-  signal: AbortSignal,
-) => AsyncIterable<JobEvent>;
-
 type FoundJob = Awaited<ReturnType<Jobs['get']>>;
 
-/** What a job came of: null where it is something else, or is not there any more. */
-export type OriginOf = (
+/** The scheduled job and the trigger that started a job; null for another origin, or one that is deleted. */
+type OriginOf = (
   organizationId: string,
   job: Pick<FoundJob, 'job_id' | 'trigger_type'>,
 ) => Promise<{ scheduled_job_id: string | null; trigger_id: string | null }>;
 
-export interface JobRoutesDeps {
-  readonly jobs: Jobs;
-  readonly originOf: OriginOf;
-  readonly openStream: OpenStream;
-  readonly streams: StreamAdmission;
-  /** Aborts when the platform stops. */
-  readonly stopping: AbortSignal;
-}
-
 /** `isStrict`: `API_KEY_PERMISSIONS=strict`. */
-export function jobRoutes(server: Server, deps: JobRoutesDeps, isStrict: boolean) {
-  const { jobs, openStream, streams } = deps;
+export function jobRoutes(
+  server: Server,
+  jobs: Jobs,
+  originOf: OriginOf,
+  streams: StreamAdmission,
+  isStrict: boolean,
+) {
   /** An unknown job is 404 before any other check (docs/decisions/order-of-checks.md). */
   const onRequest = async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
@@ -226,7 +214,7 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps, isStrict: boolean
       : await jobs.list(organizationId, filters, page);
     return { data, total, ...page };
   });
-  getRoute(server, deps, unknownFirst(onRequest));
+  getRoute(server, jobs, originOf, streams.stopping, unknownFirst(onRequest));
   const cancelOptions = { onRequest, schema: cancelSchema };
   server.post('/api/jobs/:jobId/cancel', cancelOptions, async (request, reply) => {
     const job = await jobs.cancel(callerOf(request).organizationId, request.params.jobId);
@@ -253,14 +241,16 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps, isStrict: boolean
     const after = positionOf(request.headers['last-event-id']);
     const signal = streams.begin(request, reply);
     const range = { after, isFollowed: request.query.follow !== 'false' };
-    const events = openStream(organizationId, request.params.jobId, range, signal);
+    const events = jobs.events(organizationId, request.params.jobId, range, signal);
     await sendEvents(reply, asServerSent(events, hiddenEvents(request, isStrict)));
   });
 }
 
 function getRoute(
   server: Server,
-  { jobs, originOf, stopping }: JobRoutesDeps,
+  jobs: Jobs,
+  originOf: OriginOf,
+  stopping: AbortSignal,
   errorHandler: ReturnType<typeof unknownFirst>,
 ) {
   const options = { errorHandler, schema: getSchema };
@@ -279,7 +269,7 @@ function getRoute(
   });
 }
 
-/** Whether the caller may read approvals: without their scope it learns nothing of them from jobs. */
+/** Whether the caller may read approvals: without their scope jobs do not show them. */
 function readsApprovals(request: FastifyRequest): boolean {
   return hasScopes(callerOf(request).scopes, ['approvals']);
 }
@@ -297,7 +287,7 @@ function hiddenEvents(request: FastifyRequest, isStrict: boolean): ReadonlySet<J
   return hidden;
 }
 
-/** An event's id tells its position, so that any process can resume the stream. */
+/** An event's id is its position, so that any process can resume the stream. */
 async function* asServerSent(events: AsyncIterable<JobEvent>, hidden: ReadonlySet<JobEventType>) {
   for await (const { epoch, n, type, data } of events) {
     if (!hidden.has(type)) yield { id: `${epoch}.${n}`, event: type, data };

@@ -11,7 +11,7 @@ import type { StepsAsked } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { AcceptedJob, Acceptor } from './accept.ts';
-import type { JobFeed } from './feed.ts';
+import type { JobEvent, JobFeed, Position } from './feed.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
 import { jobView, listedJob, timing } from './job-views.ts';
 import { findJob, type JobRow, requestCancellation, type ShownJob } from './jobs.store.ts';
@@ -19,6 +19,7 @@ import { retryJob } from './retry.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Settler } from './settle.ts';
 import { isFinal } from './states.ts';
+import { beginning, jobStream, recordedEvents } from './stream.ts';
 
 /** What reading, cancelling and repeating jobs needs of the other slices. */
 export interface JobsParts {
@@ -68,6 +69,20 @@ export class Jobs {
   /** What a job has done so far, in order. */
   steps(jobId: string, page: StepsAsked) {
     return stepsOfJob(this.context.database, jobId, page);
+  }
+
+  /** The events of a job after a position: those so far, or all until it ends or the signal aborts. */
+  events(
+    organizationId: string,
+    jobId: string,
+    { after, isFollowed }: { after: Position | null; isFollowed: boolean },
+    signal: AbortSignal,
+  ): AsyncIterable<JobEvent> {
+    const { database } = this.context;
+    const position = after ?? beginning;
+    if (!isFollowed) return recordedEvents(database, organizationId, jobId, position);
+    const source = { database, feed: this.parts.feed };
+    return jobStream(source, organizationId, jobId, position, signal);
   }
 
   /** The job once it has ended, or null after `ms` milliseconds, or when `signal` aborts. */

@@ -7,6 +7,7 @@ import type { refusalCodes } from '../../adapters/http/schemas.ts';
 import { type Caller, hasScopes, requireScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Agents } from '../agents/agents.ts';
+import type { ApiKeys } from '../api-keys/api-keys.ts';
 import {
   lookupOf,
   type Skill,
@@ -37,10 +38,11 @@ export interface Ready {
 
 export type Readiness = Ready | Obstacle;
 
-export interface ReadinessDeps {
-  readonly apiKeys: { callerById(id: string): Promise<Caller | undefined> };
-  readonly skills: Pick<SkillRegistry, 'findActive' | 'notFound'>;
-  readonly agents: Pick<Agents, 'statusOf'>;
+/** The slices that decide whether a starter could start a job. */
+export interface StarterSlices {
+  readonly apiKeys: ApiKeys;
+  readonly skills: SkillRegistry;
+  readonly agents: Agents;
 }
 
 /**
@@ -48,7 +50,7 @@ export interface ReadinessDeps {
  * JSON text; where it is left out, inputs are not checked.
  */
 export function readinessOf<S extends Starter>(
-  { apiKeys, skills, agents }: ReadinessDeps,
+  { apiKeys, skills, agents }: StarterSlices,
   starters: readonly S[],
   inputOf?: (starter: S) => string,
 ): Promise<Readiness[]> {
@@ -60,10 +62,10 @@ export function readinessOf<S extends Starter>(
   };
   return Promise.all(
     starters.map(async (starter) => {
-      const asked = lookupOf(starter.organization_id, starter);
+      const lookup = lookupOf(starter.organization_id, starter);
       return readinessFrom(starter, {
         caller: await callerOf(starter.api_key_id),
-        skill: skills.findActive(...asked) ?? skills.notFound(...asked),
+        skill: skills.findActive(...lookup) ?? skills.notFound(...lookup),
         agent: await agents.statusOf(starter.organization_id, starter.agent_id),
         input: inputOf?.(starter),
       });
@@ -107,11 +109,11 @@ function readinessFrom(
 
 /** For each starter, in order, why it could start no job now, as the API shows it; see `readinessOf`. */
 export async function refusalsOf<S extends Starter>(
-  deps: ReadinessDeps,
+  slices: StarterSlices,
   starters: readonly S[],
   inputOf?: (starter: S) => string,
 ) {
-  const readiness = await readinessOf(deps, starters, inputOf);
+  const readiness = await readinessOf(slices, starters, inputOf);
   return readiness.map((found) => ({ refusal: 'code' in found ? refusalOf(found) : null }));
 }
 
@@ -121,7 +123,7 @@ function refusalOf({ code, reason }: Obstacle) {
 
 /** The scopes that a skill requires. Those of a vanished skill are unknown, but each requires its category. */
 function requiredScopes(
-  skills: Pick<SkillRegistry, 'definition'>,
+  skills: SkillRegistry,
   organizationId: string,
   starter: SkillColumns,
 ): readonly string[] {
@@ -131,7 +133,7 @@ function requiredScopes(
 
 /** Throws `403` unless the caller may run the skill that a starter names. */
 export function requireSkillScopes(
-  skills: Pick<SkillRegistry, 'definition'>,
+  skills: SkillRegistry,
   caller: Caller,
   starter: SkillColumns,
 ): void {

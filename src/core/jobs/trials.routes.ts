@@ -1,26 +1,22 @@
 /**
  * `POST /api/agents/{agentId}/trials`: a task for an agent with fields that are not saved. They are recorded
- * with the job, so that its readers see what the model was told.
+ * with the job, so that its readers see the instructions of the model.
  */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { onceGiven } from '../../adapters/http/idempotency-key.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import type { Caller } from '../../kernel/caller.ts';
 import { refuseLong } from '../../kernel/long-text.ts';
 import type { Execution, Target } from './execute.ts';
 import {
-  type AnswerDeps,
   answerAccepted,
   executionHeaders,
   executionOptions,
   executionResponses,
 } from './execution-answer.ts';
 import { NewTrial } from './jobs.schemas.ts';
-
-/** The skill with which an agent works on a task. */
-const runTask = { category: 'agent', version: 'v1.0', skillName: 'run-task' };
+import type { Jobs } from './jobs.ts';
 
 const trialSchema = {
   tags: ['Agents'],
@@ -38,25 +34,18 @@ const trialSchema = {
   response: executionResponses,
 };
 
-interface TrialRouteDeps extends AnswerDeps {
-  readonly execution: Execution;
-  readonly agents: {
-    /** Throws `403` for a caller that lacks the scopes of a change of the agent. */
-    requireWritable(caller: Caller, agentId: string): Promise<void>;
-  };
-}
-
-export function trialRoutes(server: Server, deps: TrialRouteDeps) {
-  const { execution, agents } = deps;
+export function trialRoutes(
+  server: Server,
+  execution: Execution,
+  jobs: Jobs,
+  stopping: AbortSignal,
+) {
   const targets = new WeakMap<FastifyRequest, Target>();
   const findTarget = async (request: FastifyRequest) => {
     const { agentId } = request.params as { agentId: string };
     const conversationId = onceGiven(request, 'x-conversation-id');
-    const readIds = () => ({ agentId, conversationId });
     const caller = callerOf(request);
-    targets.set(request, await execution.findTarget(caller, runTask, readIds));
-    // A trial changes the agent for one run, so it needs the scopes of a change.
-    await agents.requireWritable(caller, agentId);
+    targets.set(request, await execution.findTrialTarget(caller, agentId, conversationId));
   };
   const options = { config: acceptingWork, onRequest: findTarget, schema: trialSchema };
   server.post('/api/agents/:agentId/trials', options, async (request, reply) => {
@@ -65,6 +54,7 @@ export function trialRoutes(server: Server, deps: TrialRouteDeps) {
     refuseLong('agent.instructions', agent.instructions ?? '');
     const target = targets.get(request as unknown as FastifyRequest) as Target;
     const given = { ...executionOptions(request, caller), overrides: agent, inputField: 'input' };
-    return answerAccepted(deps, reply, await execution.execute(caller, target, input, given));
+    const accepted = await execution.execute(caller, target, input, given);
+    return answerAccepted(jobs, stopping, reply, accepted);
   });
 }

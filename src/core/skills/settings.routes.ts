@@ -83,19 +83,18 @@ const Params = Type.Object({
   id: Type.String({ description: 'Id of a version of the skill, as GET /api/skills shows it.' }),
 });
 
-export interface SettingsRoutesDeps {
-  readonly skills: Pick<SkillRegistry, 'byId'>;
-  readonly settings: SkillSettings;
-}
-
-export function skillSettingsRoutes(server: Server, deps: SettingsRoutesDeps): void {
-  getConfigRoute(server, deps);
-  changeConfigRoute(server, deps);
-  clearConfigRoute(server, deps);
+export function skillSettingsRoutes(
+  server: Server,
+  skills: SkillRegistry,
+  settings: SkillSettings,
+): void {
+  getConfigRoute(server, skills, settings);
+  changeConfigRoute(server, skills, settings);
+  clearConfigRoute(server, skills, settings);
 }
 
 /** An unknown skill is 404 and a missing scope 403 before any other check (docs/decisions/order-of-checks.md). */
-function lookUp({ skills }: SettingsRoutesDeps, needsScopes: boolean) {
+function lookUp(skills: SkillRegistry, needsScopes: boolean) {
   return async (request: FastifyRequest) => {
     const { organizationId } = callerOf(request);
     const skill = skills.byId(organizationId, (request.params as { id: string }).id);
@@ -103,11 +102,11 @@ function lookUp({ skills }: SettingsRoutesDeps, needsScopes: boolean) {
   };
 }
 
-function getConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
+function getConfigRoute(server: Server, skills: SkillRegistry, settings: SkillSettings): void {
   server.get(
     '/api/skills/:id/config',
     {
-      onRequest: lookUp(deps, false),
+      onRequest: lookUp(skills, false),
       schema: {
         tags,
         security,
@@ -120,17 +119,17 @@ function getConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
     },
     async (request) => {
       const { organizationId } = callerOf(request);
-      const skill = deps.skills.byId(organizationId, request.params.id);
-      return configurationOf(skill, await deps.settings.show(organizationId, skill));
+      const skill = skills.byId(organizationId, request.params.id);
+      return configurationOf(skill, await settings.show(organizationId, skill));
     },
   );
 }
 
-function changeConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
+function changeConfigRoute(server: Server, skills: SkillRegistry, settings: SkillSettings): void {
   server.put(
     '/api/skills/:id/config',
     {
-      onRequest: lookUp(deps, true),
+      onRequest: lookUp(skills, true),
       schema: {
         tags,
         security,
@@ -150,20 +149,17 @@ function changeConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
     },
     async (request) => {
       const { organizationId } = callerOf(request);
-      const skill = deps.skills.byId(organizationId, request.params.id);
-      return configurationOf(
-        skill,
-        await deps.settings.change(organizationId, skill, request.body),
-      );
+      const skill = skills.byId(organizationId, request.params.id);
+      return configurationOf(skill, await settings.change(organizationId, skill, request.body));
     },
   );
 }
 
-function clearConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
+function clearConfigRoute(server: Server, skills: SkillRegistry, settings: SkillSettings): void {
   server.delete(
     '/api/skills/:id/config',
     {
-      onRequest: lookUp(deps, true),
+      onRequest: lookUp(skills, true),
       schema: {
         tags,
         security,
@@ -178,8 +174,8 @@ function clearConfigRoute(server: Server, deps: SettingsRoutesDeps): void {
     },
     async (request, reply) => {
       const { organizationId } = callerOf(request);
-      const skill = deps.skills.byId(organizationId, request.params.id);
-      await deps.settings.clear(organizationId, skill);
+      const skill = skills.byId(organizationId, request.params.id);
+      await settings.clear(organizationId, skill);
       return reply.status(204).send(null);
     },
   );

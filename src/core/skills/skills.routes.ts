@@ -16,23 +16,17 @@ const tags = ['Skills'];
 const security = [{ apiKey: [] }];
 const adminSecurity = [{ adminBearer: [] }, { adminHeader: [] }];
 
-export interface SkillRoutesDeps {
-  readonly skills: SkillRegistry;
-  readonly settings: Pick<SkillSettings, 'show'>;
-}
-
-export function skillRoutes(server: Server, { skills, settings }: SkillRoutesDeps): void {
+export function skillRoutes(server: Server, skills: SkillRegistry, settings: SkillSettings): void {
   listSkillsRoute(server, skills);
   getSkillRoute(server, skills, settings);
 }
 
-interface AdminParts {
-  readonly skills: SkillRegistry;
-  /** The skills that this process left out when it loaded them. */
-  leftOut(): readonly LeftOutSkill[];
-}
-
-export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts): void {
+/** `leftOut` returns the skills that this process left out when it loaded them. */
+export function skillAdminRoutes(
+  server: Server,
+  skills: SkillRegistry,
+  leftOut: () => readonly LeftOutSkill[],
+): void {
   listLeftOutSkillsRoute(server, leftOut);
   listAllSkillsRoute(server, skills);
   getAnySkillRoute(server, skills);
@@ -93,11 +87,7 @@ function listSkillsRoute(server: Server, skills: SkillRegistry): void {
   );
 }
 
-function getSkillRoute(
-  server: Server,
-  skills: SkillRegistry,
-  settings: SkillRoutesDeps['settings'],
-): void {
+function getSkillRoute(server: Server, skills: SkillRegistry, settings: SkillSettings): void {
   server.get(
     '/api/skills/:category/:version/:skillName',
     {
@@ -123,7 +113,7 @@ function getSkillRoute(
   );
 }
 
-function listLeftOutSkillsRoute(server: Server, leftOut: AdminParts['leftOut']): void {
+function listLeftOutSkillsRoute(server: Server, leftOut: () => readonly LeftOutSkill[]): void {
   server.get(
     '/admin/left-out-skills',
     {

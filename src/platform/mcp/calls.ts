@@ -4,12 +4,9 @@
  * client may do; `Execution` does.
  */
 
-import type { Context } from '../../core/context/context.ts';
 import type { AcceptedJob } from '../../core/jobs/accept.ts';
 import type { Execution } from '../../core/jobs/execute.ts';
-import type { JobFeed } from '../../core/jobs/feed.ts';
 import type { Jobs } from '../../core/jobs/jobs.ts';
-import { beginning, jobStream } from '../../core/jobs/stream.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Approvals } from '../approvals/approvals.ts';
@@ -55,23 +52,18 @@ export interface CallSlices {
   readonly execution: Execution;
   readonly jobs: Jobs;
   readonly approvals: Approvals;
-  readonly feed: JobFeed;
 }
 
 /** The jobs of calls of tools. */
 export class ToolCalls {
   readonly jobs: Jobs;
   readonly approvals: Approvals;
-  readonly #context: Context;
   readonly #execution: Execution;
-  readonly #feed: JobFeed;
 
-  constructor(context: Context, { execution, jobs, approvals, feed }: CallSlices) {
-    this.#context = context;
+  constructor({ execution, jobs, approvals }: CallSlices) {
     this.#execution = execution;
     this.jobs = jobs;
     this.approvals = approvals;
-    this.#feed = feed;
   }
 
   /** Accepts the job of a call. */
@@ -100,9 +92,8 @@ export class ToolCalls {
     if (onProgress === undefined && onLog === undefined && asks === undefined) {
       return ended(await this.jobs.awaitEnd(organizationId, jobId, waitMs, signal));
     }
-    const { database } = this.#context;
-    const source = { database, feed: this.#feed };
-    const events = jobStream(source, organizationId, jobId, beginning, signal);
+    const range = { after: null, isFollowed: true };
+    const events = this.jobs.events(organizationId, jobId, range, signal);
     for await (const { type, data } of events) {
       if (type === 'progress') onProgress?.(data as { fraction: number; note: string | null });
       if (type === 'log') onLog?.(data);

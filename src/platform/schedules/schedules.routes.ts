@@ -37,21 +37,18 @@ const params = Type.Object({ jobId: { ...Id, description: 'The id of the schedul
 /** The path segment of the preview, in the place of a scheduled job's id. */
 const previewWord = 'preview';
 
-export interface ScheduledJobRouteDeps {
-  readonly schedules: Schedules;
-  /** The refusal of a request that no route matches. */
-  readonly unmatched: (method: string, url: string) => PlatformError;
-}
+/** The refusal of a request that no route matches. */
+type Unmatched = (method: string, url: string) => PlatformError;
 
-export function scheduledJobRoutes(server: Server, deps: ScheduledJobRouteDeps) {
-  createRoute(server, deps);
-  listRoute(server, deps);
-  previewRoute(server, deps);
-  getRoute(server, deps);
-  updateRoute(server, deps);
-  removeRoute(server, deps);
-  runRoute(server, deps);
-  listRunsRoute(server, deps);
+export function scheduledJobRoutes(server: Server, schedules: Schedules, unmatched: Unmatched) {
+  createRoute(server, schedules);
+  listRoute(server, schedules);
+  previewRoute(server, schedules);
+  getRoute(server, schedules);
+  updateRoute(server, schedules, unmatched);
+  removeRoute(server, schedules, unmatched);
+  runRoute(server, schedules);
+  listRunsRoute(server, schedules);
 }
 
 const idOf = (request: FastifyRequest) => (request.params as { jobId: string }).jobId;
@@ -62,12 +59,11 @@ const requireScheduledJob = (schedules: Schedules) => async (request: FastifyReq
 };
 
 /** Refuses other methods on the path of the preview with `405`, because it is not a scheduled job. */
-const refusePreview =
-  (unmatched: ScheduledJobRouteDeps['unmatched']) => async (request: FastifyRequest) => {
-    if (idOf(request) === previewWord) throw unmatched(request.method, request.originalUrl);
-  };
+const refusePreview = (unmatched: Unmatched) => async (request: FastifyRequest) => {
+  if (idOf(request) === previewWord) throw unmatched(request.method, request.originalUrl);
+};
 
-function createRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+function createRoute(server: Server, schedules: Schedules) {
   const schema = {
     ...operation,
     operationId: 'createScheduledJob',
@@ -86,7 +82,7 @@ function createRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
   });
 }
 
-function listRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+function listRoute(server: Server, schedules: Schedules) {
   const schema = {
     ...operation,
     operationId: 'listScheduledJobs',
@@ -102,7 +98,7 @@ function listRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
   });
 }
 
-function previewRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+function previewRoute(server: Server, schedules: Schedules) {
   const schema = {
     ...operation,
     operationId: 'previewCronExpression',
@@ -125,7 +121,7 @@ function previewRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
   );
 }
 
-function getRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+function getRoute(server: Server, schedules: Schedules) {
   const schema = {
     ...operation,
     operationId: 'getScheduledJob',
@@ -141,7 +137,7 @@ function getRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
   });
 }
 
-function updateRoute(server: Server, { schedules, unmatched }: ScheduledJobRouteDeps) {
+function updateRoute(server: Server, schedules: Schedules, unmatched: Unmatched) {
   /** A change needs the scopes of the skill as well. */
   const admitChange = async (request: FastifyRequest) => {
     await schedules.admitChange(callerOf(request), idOf(request));
@@ -167,7 +163,7 @@ function updateRoute(server: Server, { schedules, unmatched }: ScheduledJobRoute
   );
 }
 
-function removeRoute(server: Server, { schedules, unmatched }: ScheduledJobRouteDeps) {
+function removeRoute(server: Server, schedules: Schedules, unmatched: Unmatched) {
   const schema = {
     ...operation,
     operationId: 'deleteScheduledJob',
@@ -184,7 +180,7 @@ function removeRoute(server: Server, { schedules, unmatched }: ScheduledJobRoute
   });
 }
 
-function runRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+function runRoute(server: Server, schedules: Schedules) {
   const schema = {
     ...operation,
     operationId: 'runScheduledJob',
@@ -204,7 +200,7 @@ function runRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
   });
 }
 
-function listRunsRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+function listRunsRoute(server: Server, schedules: Schedules) {
   const schema = {
     ...operation,
     operationId: 'listScheduledRuns',

@@ -13,9 +13,9 @@ import type { Acceptor } from '../../core/jobs/accept.ts';
 import {
   type Obstacle,
   type Readiness,
-  type ReadinessDeps,
   type Ready,
   readinessOf,
+  type StarterSlices,
 } from '../../core/jobs/readiness.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { isUnavailable } from '../../kernel/errors.ts';
@@ -55,7 +55,7 @@ export class Tick {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly slices: ReadinessDeps & { readonly acceptor: Acceptor };
+  readonly slices: StarterSlices & { readonly acceptor: Acceptor };
   /** Whether the clock was set back since the last call; true at the first one. */
   readonly wasSetBack: () => boolean;
   /** Whether next slots must be recomputed; true until that has succeeded. */
@@ -63,7 +63,7 @@ export class Tick {
 
   constructor(
     { database, clock, log }: Context,
-    slices: ReadinessDeps & { readonly acceptor: Acceptor },
+    slices: StarterSlices & { readonly acceptor: Acceptor },
   ) {
     this.database = database;
     this.clock = clock;

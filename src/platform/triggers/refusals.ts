@@ -1,5 +1,5 @@
 /** The refusals of triggers, for their owners and for senders. */
-import { type ReadinessDeps, refusalsOf } from '../../core/jobs/readiness.ts';
+import { refusalsOf, type StarterSlices } from '../../core/jobs/readiness.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { eventObstacle } from './event-target.ts';
 import type { TriggerRow } from './triggers.store.ts';
@@ -8,15 +8,15 @@ import type { TriggerRow } from './triggers.store.ts';
  * The refusal that a call of each trigger would get now, in order. Inputs are not checked, because only a call
  * has one.
  */
-export async function triggerRefusals(deps: ReadinessDeps, rows: readonly TriggerRow[]) {
+export async function triggerRefusals(slices: StarterSlices, rows: readonly TriggerRow[]) {
   const starters = rows.filter(({ event_name }) => event_name === null);
-  const ofStarters = await refusalsOf(deps, starters);
+  const ofStarters = await refusalsOf(slices, starters);
   const byId = new Map(starters.map(({ id }, i) => [id, ofStarters[i]]));
-  return Promise.all(rows.map(async (row) => byId.get(row.id) ?? eventRefusal(deps, row)));
+  return Promise.all(rows.map(async (row) => byId.get(row.id) ?? eventRefusal(slices, row)));
 }
 
 async function eventRefusal(
-  { apiKeys }: ReadinessDeps,
+  { apiKeys }: StarterSlices,
   { api_key_id }: TriggerRow,
 ): Promise<Awaited<ReturnType<typeof refusalsOf>>[number]> {
   const caller = await apiKeys.callerById(api_key_id);

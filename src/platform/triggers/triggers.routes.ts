@@ -26,20 +26,19 @@ const collection = '/api/agent-triggers';
 const one = `${collection}/:triggerId` as const;
 const params = Type.Object({ triggerId: Type.String({ description: 'The id of the trigger.' }) });
 
-export interface TriggerRouteDeps {
-  readonly triggers: Triggers;
-  readonly calls: TriggerCalls;
-  /** The address of the platform for clients; null where it is unknown. */
-  readonly publicUrl: string | null;
-}
-
-export function triggerRoutes(server: Server, deps: TriggerRouteDeps) {
-  createRoute(server, deps);
-  listRoute(server, deps);
-  getRoute(server, deps);
-  updateRoute(server, deps);
-  listCallsRoute(server, deps);
-  removeRoute(server, deps);
+/** `publicUrl` is the address of the platform for clients; null where it is unknown. */
+export function triggerRoutes(
+  server: Server,
+  triggers: Triggers,
+  calls: TriggerCalls,
+  publicUrl: string | null,
+) {
+  createRoute(server, triggers, publicUrl);
+  listRoute(server, triggers);
+  getRoute(server, triggers);
+  updateRoute(server, triggers);
+  listCallsRoute(server, triggers, calls);
+  removeRoute(server, triggers);
 }
 
 const idOf = (request: FastifyRequest) => (request.params as { triggerId: string }).triggerId;
@@ -49,7 +48,7 @@ const requireTrigger = (triggers: Triggers) => async (request: FastifyRequest) =
   await triggers.find(callerOf(request).organizationId, idOf(request));
 };
 
-function createRoute(server: Server, { triggers, publicUrl }: TriggerRouteDeps) {
+function createRoute(server: Server, triggers: Triggers, publicUrl: string | null) {
   const schema = {
     ...operation,
     operationId: 'createAgentTrigger',
@@ -74,7 +73,7 @@ function createRoute(server: Server, { triggers, publicUrl }: TriggerRouteDeps) 
   });
 }
 
-function listRoute(server: Server, { triggers }: TriggerRouteDeps) {
+function listRoute(server: Server, triggers: Triggers) {
   const schema = {
     ...operation,
     operationId: 'listAgentTriggers',
@@ -94,7 +93,7 @@ function listRoute(server: Server, { triggers }: TriggerRouteDeps) {
   });
 }
 
-function getRoute(server: Server, { triggers }: TriggerRouteDeps) {
+function getRoute(server: Server, triggers: Triggers) {
   const schema = {
     ...operation,
     operationId: 'getAgentTrigger',
@@ -110,7 +109,7 @@ function getRoute(server: Server, { triggers }: TriggerRouteDeps) {
   });
 }
 
-function updateRoute(server: Server, { triggers }: TriggerRouteDeps) {
+function updateRoute(server: Server, triggers: Triggers) {
   /** A skill that the key may not run is 403 before the body is checked. */
   const admitChange = (request: FastifyRequest) =>
     triggers.admitChange(callerOf(request), idOf(request));
@@ -134,7 +133,7 @@ function updateRoute(server: Server, { triggers }: TriggerRouteDeps) {
   );
 }
 
-function listCallsRoute(server: Server, { triggers, calls }: TriggerRouteDeps) {
+function listCallsRoute(server: Server, triggers: Triggers, calls: TriggerCalls) {
   const schema = {
     ...operation,
     operationId: 'listAgentTriggerCalls',
@@ -153,7 +152,7 @@ function listCallsRoute(server: Server, { triggers, calls }: TriggerRouteDeps) {
   });
 }
 
-function removeRoute(server: Server, { triggers }: TriggerRouteDeps) {
+function removeRoute(server: Server, triggers: Triggers) {
   const schema = {
     ...operation,
     operationId: 'deleteAgentTrigger',

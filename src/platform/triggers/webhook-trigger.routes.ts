@@ -30,15 +30,17 @@ const idempotencyHeaders: readonly string[] = [
   'webhook-id',
 ];
 
-interface WebhookTriggerRouteDeps {
+/** What admits and takes the calls of triggers. */
+interface CallParts {
   readonly triggers: Triggers;
   readonly receiver: TriggerReceiver;
   readonly calls: TriggerCalls;
   readonly clock: Clock;
   readonly limiter: RateLimiter;
-  /** The refusal of a request that no route matches. */
-  readonly unmatched: (method: string, url: string) => PlatformError;
 }
+
+/** The refusal of a request that no route matches. */
+type Unmatched = (method: string, url: string) => PlatformError;
 
 /** A call of an existing trigger, with the facts for its log so far. */
 interface KnownCall {
@@ -58,14 +60,14 @@ interface Marked {
 }
 const marksOf = (request: FastifyRequest) => request as unknown as Marked;
 
-export function webhookTriggerRoutes(server: Server, deps: WebhookTriggerRouteDeps) {
+export function webhookTriggerRoutes(server: Server, parts: CallParts, unmatched: Unmatched) {
   server.register(
     (registered, _options, done) => {
       const scope = registered as unknown as Server;
       takeAnyBody(scope);
-      recordCalls(scope, deps.calls);
-      refuseUnmatched(scope, deps.unmatched);
-      callRoute(scope, deps);
+      recordCalls(scope, parts.calls);
+      refuseUnmatched(scope, unmatched);
+      callRoute(scope, parts);
       done();
     },
     { prefix },
@@ -113,7 +115,7 @@ function endedCall(call: KnownCall, request: FastifyRequest, reply: FastifyReply
 }
 
 /** An unreadable token is an unknown trigger; any other path without a route gets the usual refusal. */
-function refuseUnmatched(scope: Server, unmatched: WebhookTriggerRouteDeps['unmatched']): void {
+function refuseUnmatched(scope: Server, unmatched: Unmatched): void {
   const refusalOf = ({ method, originalUrl }: FastifyRequest): PlatformError => {
     const isPathReadable = isReadable(pathOf(originForm(originalUrl)));
     return isPathReadable ? unmatched(method, originalUrl) : triggerNotFound();
@@ -129,7 +131,7 @@ function refuseUnmatched(scope: Server, unmatched: WebhookTriggerRouteDeps['unma
 
 /** Looks up the trigger of a call and its creating key, and applies the rate limit. */
 async function admit(
-  { triggers, receiver, clock, limiter }: WebhookTriggerRouteDeps,
+  { triggers, receiver, clock, limiter }: CallParts,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
@@ -171,10 +173,10 @@ async function limit(
   );
 }
 
-function callRoute(scope: Server, deps: WebhookTriggerRouteDeps): void {
+function callRoute(scope: Server, parts: CallParts): void {
   const options = {
     config: takingAnyQuery,
-    onRequest: (request: FastifyRequest, reply: FastifyReply) => admit(deps, request, reply),
+    onRequest: (request: FastifyRequest, reply: FastifyReply) => admit(parts, request, reply),
     // The skill's schema validates the result of the mapping instead.
     validatorCompiler: () => () => true,
     schema: callSchema,
@@ -182,7 +184,7 @@ function callRoute(scope: Server, deps: WebhookTriggerRouteDeps): void {
   scope.post('/:webhookToken', options, async (request, reply) => {
     const { admitted, known } = marksOf(request);
     const { trigger, caller } = admitted;
-    const received = await deps.receiver.accept(trigger, caller, {
+    const received = await parts.receiver.accept(trigger, caller, {
       headers: request.headers,
       bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
       query: () => queryOf(request),
