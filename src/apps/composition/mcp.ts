@@ -16,7 +16,7 @@ import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
 export interface McpParts {
-  readonly parts: Pick<Parts, 'adminSecret' | 'encryptionKey' | 'executors' | 'version'>;
+  readonly parts: Parts;
   readonly slices: Slices;
   /** What admits requests to the API. Sessions of the console are not admitted: browsers send them by themselves. */
   readonly admission: Omit<ApiKeyAdmission, 'sessions' | 'keyOf'>;

@@ -54,18 +54,14 @@ import { deliveryRoutes } from '../../platform/webhooks/deliveries.routes.ts';
 import { listenRoutes } from '../../platform/webhooks/listen.routes.ts';
 import { webhookRoutes } from '../../platform/webhooks/webhooks.routes.ts';
 import { consoleRoutes } from '../console/console.routes.ts';
-import { createSessions, type Sessions } from '../console/sessions.ts';
+import { Sessions } from '../console/sessions.ts';
 import { registerMcp } from './mcp.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
 /** What the routes of a server need. */
 export interface RoutesDeps {
-  readonly parts: Pick<
-    Parts,
-    | ('adminSecret' | 'config' | 'version' | 'database' | 'encryptionKey' | 'executors' | 'log')
-    | ('consoleFiles' | 'guideFolder')
-  >;
+  readonly parts: Parts;
   readonly slices: Slices;
   readonly clock: Clock;
   /** The state of the whole process. */
@@ -89,7 +85,7 @@ export interface RoutesDeps {
 export function registerRoutes(target: Server, deps: RoutesDeps): void {
   const { parts, slices, clock, state } = deps;
   const { limiter, streams, document, unmatched } = deps.http;
-  const { config, version, database, adminSecret, consoleFiles, log } = parts;
+  const { config, version, adminSecret, consoleFiles, log } = parts;
   const { metrics, apiKeys, triggers } = slices;
   healthRoutes(target, { health: state.health, version });
   metricsRoutes(target, { metrics, source: state.source });
@@ -97,17 +93,13 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   docsRoutes(target);
   sendsFiles(target);
   guideRoutes(target, { folder: parts.guideFolder ?? builtGuide });
-  const permissions = config.apiKeyPermissions;
-  const sessions = createSessions({ database, apiKeys, adminSecret, permissions, clock });
+  const sessions = new Sessions(slices.context, apiKeys, adminSecret);
   const wrongSecrets = new WrongSecrets(clock, log);
-  const endStreamsOf = (credentials: string) => streams.endThoseOf(credentials);
   if (consoleFiles) {
-    consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets, endStreamsOf });
+    consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets, streams });
   }
   const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
-  guarded(target, '/admin', secretHook, unmatched, (scope) =>
-    adminRoutes(scope, deps),
-  );
+  guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
   clientMetadataRoutes(target, slices.remoteSkills.accounts);
   const { triggerReceiver: receiver, triggerCalls: calls } = slices;
   webhookTriggerRoutes(target, { triggers, receiver, calls, clock, limiter }, unmatched);

@@ -5,6 +5,7 @@
 import { Type } from 'typebox';
 import type { Server } from '../../adapters/http/server.ts';
 import { pageHeaders, sendAsset } from '../../adapters/http/static-files.ts';
+import type { OpenStreams } from '../../adapters/http/streams.ts';
 import { isWrongSecret, type WrongSecrets } from '../../adapters/http/wrong-secrets.ts';
 import { notFound } from '../../kernel/errors.ts';
 import type { ConsoleFiles } from './files.ts';
@@ -40,11 +41,10 @@ export function consoleRoutes(
     files: ConsoleFiles;
     sessions: Sessions;
     wrongSecrets: WrongSecrets;
-    /** Ends the open streams of a session. */
-    endStreamsOf(sessionId: string): void;
+    streams: OpenStreams;
   },
 ): void {
-  const { files, sessions, wrongSecrets, endStreamsOf } = deps;
+  const { files, sessions, wrongSecrets, streams } = deps;
   const schema = { hide: true };
   for (const path of ['/', '/console']) {
     server.get(path, { schema }, (_request, reply) => reply.redirect('/console/', 302));
@@ -74,7 +74,7 @@ export function consoleRoutes(
   server.delete('/console/session', { schema }, async (request, reply) => {
     const { cookie, sessionId } = await sessions.end(request);
     if (sessionId !== null) {
-      endStreamsOf(sessionId);
+      streams.endThoseOf(sessionId);
       const facts = { address: request.clientAddress, request_id: request.id };
       request.log.info({ audit: 'signed_out', session_id: sessionId, ...facts }, 'signed out');
     }

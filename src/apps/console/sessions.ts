@@ -22,9 +22,9 @@ import { parseCookie, stringifySetCookie } from 'cookie';
 import type { Database } from '../../adapters/database/database.ts';
 import type { Credentials } from '../../adapters/http/authenticate.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
-import { bind } from '../../kernel/bind.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { type Clock, timestamp } from '../../kernel/clock.ts';
+import { timestamp } from '../../kernel/clock.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { lazily } from '../../kernel/lazy.ts';
@@ -62,94 +62,169 @@ export interface SessionRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-interface SessionDeps {
-  readonly database: Database;
-  readonly apiKeys: Pick<ApiKeys, 'verify' | 'callerById' | 'consoleCaller' | 'organizations'>;
-  readonly adminSecret: string;
-  /** What a valid key may do without a scope. */
-  readonly permissions: 'open' | 'strict';
-  readonly clock: Clock;
-}
-
 interface SessionKeys {
   readonly signing: Buffer;
   readonly cookieName: string;
 }
 
-interface SessionState extends SessionDeps {
-  readonly isAdminSecret: (secret: string) => boolean;
+export class Sessions {
+  readonly #context: Context;
+  readonly #apiKeys: ApiKeys;
+  readonly #isAdminSecret: (secret: string) => boolean;
   /** Reads the secret at the first use; after a failure, the next use reads it again. */
-  readKeys(): Promise<SessionKeys>;
-  readonly ended: EndedSessions;
+  readonly #readKeys: () => Promise<SessionKeys>;
+  readonly #ended: EndedSessions;
+
+  constructor(context: Context, apiKeys: ApiKeys, adminSecret: string) {
+    const { database, clock } = context;
+    this.#context = context;
+    this.#apiKeys = apiKeys;
+    this.#isAdminSecret = secretCheck(adminSecret);
+    this.#readKeys = lazily(() => deriveKeys(database, adminSecret));
+    this.#ended = new EndedSessions(database, clock);
+  }
+
+  /** Opens a session for the admin secret or an API key; `401` for anything else. */
+  async open(request: SessionRequest, secret: string) {
+    const holder = await this.#holderOf(secret);
+    return await this.#begin(request, holder, newId(), this.#context.clock.now());
+  }
+
+  /**
+   * The session of a request, with a new cookie when it expires soon; null without a session, or when
+   * its key is revoked or expired.
+   */
+  async read(request: SessionRequest) {
+    const session = await this.#sessionOf(request);
+    const content = session === null ? null : await this.#bodyOf(session);
+    if (session === null || content === null) return null;
+    const { id, signed_in_at, expires_at, ...holder } = session;
+    const isLate = expires_at - this.#context.clock.now() < renewedMs;
+    return isLate
+      ? await this.#begin(request, holder, id, signed_in_at)
+      : { cookie: null, session: content };
+  }
+
+  /**
+   * Ends the session of a request, with every cookie that it ever got. The cookie that ends it in its browser, and the id
+   * of the session; null where the request had none.
+   */
+  async end(request: SessionRequest) {
+    const session = await this.#sessionOf(request);
+    // No cookie of the session expires later, because it is not renewed any more.
+    if (session !== null) await this.#ended.add(session.id, this.#context.clock.now() + lifetimeMs);
+    return { cookie: await this.#cookieOf(request, '', 0), sessionId: session?.id ?? null };
+  }
+
+  async isAdministrator(request: SessionRequest): Promise<boolean> {
+    return (await this.#sessionOf(request))?.kind === 'administrator';
+  }
+
+  /**
+   * The caller of a request without a key; null without a session, `401` for an organization that the
+   * session does not cover. Only requests that change something count against the limit of the key.
+   */
+  async credentials(request: SessionRequest): Promise<Credentials | null> {
+    const session = await this.#sessionOf(request);
+    if (session === null) return null;
+    const caller = await requestCallerOf(this.#apiKeys, session, request);
+    const sessionId = session.id;
+    const isReading = request.method === 'GET' || request.method === 'HEAD';
+    return isReading
+      ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute, sessionId }
+      : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit, sessionId };
+  }
+
+  async #signatureOf(value: string): Promise<string> {
+    const { signing } = await this.#readKeys();
+    return createHmac('sha256', signing).update(value).digest('base64url');
+  }
+
+  /** The session of a request; null without one, or when it has expired. */
+  async #sessionOf({ headers }: SessionRequest): Promise<Session | null> {
+    const { cookie, [headerName]: marked } = headers;
+    if (cookie === undefined || marked === undefined) return null;
+    const { cookieName } = await this.#readKeys();
+    const [value = '', signature = ''] = parseCookie(String(cookie))[cookieName]?.split('.') ?? [];
+    if (value === '' || !isSame(signature, await this.#signatureOf(value))) return null;
+    const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
+    const now = this.#context.clock.now();
+    // Cookies of earlier versions have no id, and could not be ended.
+    if (session.id === undefined || session.expires_at <= now) return null;
+    if (session.expires_at > now + lifetimeMs) return null;
+    return (await this.#ended.has(session.id)) ? null : session;
+  }
+
+  /** Opens a session, or renews one that was opened at `signedInAt`, up to the longest time. */
+  async #begin(request: SessionRequest, holder: Holder, id: string, signedInAt: number) {
+    const { clock } = this.#context;
+    const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
+    const session: Session = { ...holder, id, signed_in_at: signedInAt, expires_at };
+    const value = Buffer.from(JSON.stringify(session)).toString('base64url');
+    const signature = await this.#signatureOf(value);
+    const seconds = Math.ceil((expires_at - clock.now()) / 1000);
+    const content = await this.#bodyOf(session);
+    if (content === null) throw keyIsOver();
+    return {
+      cookie: await this.#cookieOf(request, `${value}.${signature}`, seconds),
+      session: content,
+      sessionId: id,
+    };
+  }
+
+  /** A session as the console gets it; null when its key is revoked or expired. */
+  async #bodyOf(session: Session) {
+    const expires_at = timestamp(session.expires_at);
+    const permissions = this.#context.config.apiKeyPermissions;
+    if (session.kind === 'administrator') {
+      return {
+        kind: session.kind,
+        api_key_id: null,
+        client_name: 'Administrator',
+        scopes: ['*'],
+        permissions,
+        organizations: await this.#apiKeys.organizations(),
+        expires_at,
+      };
+    }
+    const caller = await this.#apiKeys.callerById(session.api_key_id);
+    if (caller === undefined) return null;
+    return {
+      kind: session.kind,
+      api_key_id: caller.keyId,
+      client_name: caller.clientName,
+      scopes: caller.scopes,
+      permissions,
+      organizations: [caller.organizationId],
+      expires_at,
+    };
+  }
+
+  /** The holder of a secret; throws `401` for a wrong one. */
+  async #holderOf(secret: string): Promise<Holder> {
+    if (this.#isAdminSecret(secret)) return { kind: 'administrator' };
+    try {
+      return { kind: 'api_key', api_key_id: (await this.#apiKeys.verify(secret)).keyId };
+    } catch (error) {
+      if (!(error instanceof PlatformError) || error.code !== 'invalid_api_key') throw error;
+      throw new PlatformError(
+        'invalid_api_key',
+        'This is neither the admin secret nor a valid API key',
+      );
+    }
+  }
+
+  async #cookieOf({ headers }: SessionRequest, value: string, maxAge: number): Promise<string> {
+    // A load balancer that terminates TLS sets this header. Over plain HTTP, a secure cookie is not sent back.
+    const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
+    const secure = protocol.trim().toLowerCase() === 'https';
+    const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
+    const { cookieName } = await this.#readKeys();
+    return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
+  }
 }
 
-export type Sessions = ReturnType<typeof createSessions>;
-
-export function createSessions(deps: SessionDeps) {
-  const state: SessionState = {
-    ...deps,
-    isAdminSecret: secretCheck(deps.adminSecret),
-    readKeys: lazily(() => deriveKeys(deps)),
-    ended: new EndedSessions(deps.database, deps.clock),
-  };
-  return bind(state, { open, read, end, isAdministrator, credentials });
-}
-
-/** Opens a session for the admin secret or an API key; `401` for anything else. */
-async function open(state: SessionState, request: SessionRequest, secret: string) {
-  const holder = await holderOf(state, secret);
-  return await begin(state, request, holder, newId(), state.clock.now());
-}
-
-/**
- * The session of a request, with a new cookie when it expires soon; null without a session, or when
- * its key is revoked or expired.
- */
-async function read(state: SessionState, request: SessionRequest) {
-  const session = await sessionOf(state, request);
-  const content = session === null ? null : await sessionBody(state, session);
-  if (session === null || content === null) return null;
-  const { id, signed_in_at, expires_at, ...holder } = session;
-  const isLate = expires_at - state.clock.now() < renewedMs;
-  return isLate
-    ? await begin(state, request, holder, id, signed_in_at)
-    : { cookie: null, session: content };
-}
-
-/**
- * Ends the session of a request, with every cookie that it ever got. The cookie that ends it in its browser, and the id
- * of the session; null where the request had none.
- */
-async function end(state: SessionState, request: SessionRequest) {
-  const session = await sessionOf(state, request);
-  // No cookie of the session expires later, because it is not renewed any more.
-  if (session !== null) await state.ended.add(session.id, state.clock.now() + lifetimeMs);
-  return { cookie: await setCookie(state, request, '', 0), sessionId: session?.id ?? null };
-}
-
-async function isAdministrator(state: SessionState, request: SessionRequest): Promise<boolean> {
-  return (await sessionOf(state, request))?.kind === 'administrator';
-}
-
-/**
- * The caller of a request without a key; null without a session, `401` for an organization that the
- * session does not cover. Only requests that change something count against the limit of the key.
- */
-async function credentials(
-  state: SessionState,
-  request: SessionRequest,
-): Promise<Credentials | null> {
-  const session = await sessionOf(state, request);
-  if (session === null) return null;
-  const caller = await requestCallerOf(state.apiKeys, session, request);
-  const sessionId = session.id;
-  const isReading = request.method === 'GET' || request.method === 'HEAD';
-  return isReading
-    ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute, sessionId }
-    : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit, sessionId };
-}
-
-async function deriveKeys({ database, adminSecret }: SessionDeps): Promise<SessionKeys> {
+async function deriveKeys(database: Database, adminSecret: string): Promise<SessionKeys> {
   const secret = Buffer.from(await sessionSecret(database, randomBytes(32).toString('hex')), 'hex');
   const derived = (salt: string, use: string, bytes: number) =>
     Buffer.from(hkdfSync('sha256', secret, salt, use, bytes));
@@ -158,32 +233,9 @@ async function deriveKeys({ database, adminSecret }: SessionDeps): Promise<Sessi
   return { signing: derived(adminSecret, 'console session', 32), cookieName };
 }
 
-async function signatureOf(state: SessionState, value: string): Promise<string> {
-  const { signing } = await state.readKeys();
-  return createHmac('sha256', signing).update(value).digest('base64url');
-}
-
-/** The session of a request; null without one, or when it has expired. */
-async function sessionOf(
-  state: SessionState,
-  { headers }: SessionRequest,
-): Promise<Session | null> {
-  const { cookie, [headerName]: marked } = headers;
-  if (cookie === undefined || marked === undefined) return null;
-  const { cookieName } = await state.readKeys();
-  const [value = '', signature = ''] = parseCookie(String(cookie))[cookieName]?.split('.') ?? [];
-  if (value === '' || !isSame(signature, await signatureOf(state, value))) return null;
-  const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
-  const now = state.clock.now();
-  // Cookies of earlier versions have no id, and could not be ended.
-  if (session.id === undefined || session.expires_at <= now) return null;
-  if (session.expires_at > now + lifetimeMs) return null;
-  return (await state.ended.has(session.id)) ? null : session;
-}
-
 /** The caller of a session in the organization that the request names; throws `401` if it has no access. */
 async function requestCallerOf(
-  apiKeys: SessionDeps['apiKeys'],
+  apiKeys: ApiKeys,
   session: Session,
   { headers }: SessionRequest,
 ): Promise<Caller> {
@@ -205,84 +257,6 @@ async function requestCallerOf(
   throw refusal(
     `The request is for the organization “${organizationId}”, and the session is signed in to “${caller.organizationId}”`,
   );
-}
-
-/** Opens a session, or renews one that was opened at `signedInAt`, up to the longest time. */
-async function begin(
-  state: SessionState,
-  request: SessionRequest,
-  holder: Holder,
-  id: string,
-  signedInAt: number,
-) {
-  const { clock } = state;
-  const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
-  const session: Session = { ...holder, id, signed_in_at: signedInAt, expires_at };
-  const value = Buffer.from(JSON.stringify(session)).toString('base64url');
-  const signature = await signatureOf(state, value);
-  const seconds = Math.ceil((expires_at - clock.now()) / 1000);
-  const content = await sessionBody(state, session);
-  if (content === null) throw keyIsOver();
-  return {
-    cookie: await setCookie(state, request, `${value}.${signature}`, seconds),
-    session: content,
-    sessionId: id,
-  };
-}
-
-/** A session as the console gets it; null when its key is revoked or expired. */
-async function sessionBody({ apiKeys, permissions }: SessionDeps, session: Session) {
-  const expires_at = timestamp(session.expires_at);
-  if (session.kind === 'administrator') {
-    return {
-      kind: session.kind,
-      api_key_id: null,
-      client_name: 'Administrator',
-      scopes: ['*'],
-      permissions,
-      organizations: await apiKeys.organizations(),
-      expires_at,
-    };
-  }
-  const caller = await apiKeys.callerById(session.api_key_id);
-  if (caller === undefined) return null;
-  return {
-    kind: session.kind,
-    api_key_id: caller.keyId,
-    client_name: caller.clientName,
-    scopes: caller.scopes,
-    permissions,
-    organizations: [caller.organizationId],
-    expires_at,
-  };
-}
-
-/** The holder of a secret; throws `401` for a wrong one. */
-async function holderOf({ isAdminSecret, apiKeys }: SessionState, secret: string): Promise<Holder> {
-  if (isAdminSecret(secret)) return { kind: 'administrator' };
-  try {
-    return { kind: 'api_key', api_key_id: (await apiKeys.verify(secret)).keyId };
-  } catch (error) {
-    if (!(error instanceof PlatformError) || error.code !== 'invalid_api_key') throw error;
-    throw new PlatformError(
-      'invalid_api_key',
-      'This is neither the admin secret nor a valid API key',
-    );
-  }
-}
-
-async function setCookie(
-  state: SessionState,
-  { headers }: SessionRequest,
-  value: string,
-  maxAge: number,
-): Promise<string> {
-  // A load balancer that terminates TLS sets this header. Over plain HTTP, a secure cookie is not sent back.
-  const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
-  const secure = protocol.trim().toLowerCase() === 'https';
-  const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
-  const { cookieName } = await state.readKeys();
-  return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
 }
 
 function keyIsOver(): PlatformError {
