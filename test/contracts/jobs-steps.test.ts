@@ -1,7 +1,7 @@
 /** Skills that a run calls, on every database: each call is recorded, and executed once over all attempts. */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { openClaim, write } from '../../src/core/journal/claim-writes.ts';
+import { OpenClaim } from '../../src/core/journal/claim-writes.ts';
 import { listSteps } from '../../src/core/journal/step-queries.ts';
 import { activeStep } from '../../src/core/journal/step-rows.ts';
 import { engines } from '../support/databases.ts';
@@ -56,7 +56,8 @@ describe.each(await engines())('on $name', (engine) => {
         },
       },
     });
-    const claim = openClaim({ database: doubtful, clock, isHeld: async () => true }, job);
+    const claim = new OpenClaim({ database: doubtful, clock }, job);
+    claim.isHeld = async () => true;
     const failure = (n: number) => ({
       ...activeStep(job, {
         n,
@@ -69,14 +70,14 @@ describe.each(await engines())('on $name', (engine) => {
       ...{ status: 'failed' as const, error: '{}', finished_at: 0 },
     });
     claim.failures.push(failure(1));
-    await expect(write(claim, async () => {})).rejects.toThrow('the confirmation is lost');
+    await expect(claim.write(async () => {})).rejects.toThrow('the confirmation is lost');
     const [uncertain] = claim.failures.splice(0);
 
     isConfirmed = true;
     claim.failures.push(failure(2));
-    await write(claim, async () => {});
+    await claim.write(async () => {});
     if (uncertain !== undefined) claim.failures.push(uncertain);
-    await write(claim, async () => {});
+    await claim.write(async () => {});
 
     expect((await stepsOf({ database } as JobsWorld, job.id)).map(({ n }) => n)).toEqual([1, 2]);
   });

@@ -3,9 +3,9 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { endAbandonedSteps } from '../../src/core/agents/abandoned-steps.ts';
 import type { PlannedTool } from '../../src/core/agents/recorded-generation.ts';
-import { streamedBytesOf } from '../../src/core/jobs/job-events.store.ts';
-import { isHeld } from '../../src/core/jobs/leases.store.ts';
+import { RunObservers } from '../../src/core/context/run-observer.ts';
 import { LeaseLostError } from '../../src/core/journal/claim-writes.ts';
+import { isHeld } from '../../src/core/journal/held-claim.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
@@ -31,7 +31,9 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const observed: unknown[] = [];
-      const late = world.journalOf(job, { observe: (_, usage) => observed.push(usage) });
+      const observers = new RunObservers();
+      observers.add({ modelCalled: (_, usage) => void observed.push(usage) });
+      const late = world.journalOf(job, { observers });
       const [tool] = await late.endCall(await begun(late), said(saying('', 'a')));
       const call = await begun(late, { turn: 2 });
       await world.lose(job);
@@ -83,16 +85,15 @@ describe.each(await engines())('on $name', (engine) => {
         const reached = Promise.withResolvers<void>();
         const gate = Promise.withResolvers<void>();
         let isSlow = false;
-        const slow = world.journalOf(job, {
-          async isHeld(tx, claim) {
-            const held = await isHeld(tx, claim);
-            if (isSlow) {
-              reached.resolve();
-              await gate.promise;
-            }
-            return held;
-          },
-        });
+        const slow = world.journalOf(job);
+        slow.steps.isHeld = async (tx) => {
+          const held = await isHeld(tx, job);
+          if (isSlow) {
+            reached.resolve();
+            await gate.promise;
+          }
+          return held;
+        };
         const call = await begun(slow);
         isSlow = true;
 
@@ -215,7 +216,8 @@ describe.each(await engines())('on $name', (engine) => {
       const job = await world.claimed();
       const isHeldNever = () => Promise.reject(new Error('broken'));
 
-      const journal = world.journalOf(job, { isHeld: isHeldNever });
+      const journal = world.journalOf(job);
+      journal.steps.isHeld = isHeldNever;
 
       await expect(journal.beginCall(wanted)).rejects.toThrow('broken');
     });
@@ -239,9 +241,7 @@ describe.each(await engines())('on $name', (engine) => {
       const reached = Promise.withResolvers<void>();
       const gate = Promise.withResolvers<void>();
       const ending = {
-        ...world,
-        jobsAbove: async () => [],
-        streamedBytesOf,
+        now: world.clock.now(),
         async scheduledJobOf(_db: unknown, jobId: string) {
           if (jobId === second.id) {
             reached.resolve();
@@ -253,9 +253,9 @@ describe.each(await engines())('on $name', (engine) => {
 
       const ended = world.database.write((tx) =>
         endAbandonedSteps(
-          ending,
           tx,
           [first, second].map((job) => ({ job, isCancelled: false })),
+          ending,
         ),
       );
       await reached.promise;

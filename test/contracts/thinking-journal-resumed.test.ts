@@ -24,8 +24,8 @@ describe.each(await engines())('on $name', (engine) => {
     await journal.failGeneration(asked('g'), failure);
     expect(await stepsOf(world)).toEqual([]);
 
-    await journal.writeRest();
-    await journal.writeRest();
+    await journal.steps.writeRest();
+    await journal.steps.writeRest();
 
     expect(await stepsOf(world)).toMatchObject([{ kind: 'generate', status: 'failed' }]);
     const again = world.journalOf({ ...job, epoch: 2 });
@@ -39,7 +39,7 @@ describe.each(await engines())('on $name', (engine) => {
     await late.failGeneration(asked('g'), { code: 'c', message: 'no' });
     await world.lose(job);
 
-    await late.writeRest();
+    await late.steps.writeRest();
 
     expect(await stepsOf(world)).toEqual([]);
   });

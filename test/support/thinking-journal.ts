@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { DialogueMessage, Usage } from '../../src/adapters/models/model.ts';
 import type { BegunCall, CallEnd, ToolEnd } from '../../src/core/agents/generations.ts';
-import type { GenerationDeps } from '../../src/core/agents/thinking-claim.ts';
+import type { Context } from '../../src/core/context/context.ts';
 import { claimJobs } from '../../src/core/jobs/admission.store.ts';
 import { type ClaimedJob, changeJobCounts } from '../../src/core/jobs/jobs.store.ts';
 import { serviceUnavailable } from './broken-database.ts';
@@ -61,7 +61,7 @@ export const gave = (callId: string, more: Partial<ToolEnd> = {}) => ({
 
 export interface World extends JobsWorld {
   /** A journal of the claim, on another database or with other parts when they are given. */
-  journalOf(job: ClaimedJob, more?: Partial<GenerationDeps>): Journal;
+  journalOf(job: ClaimedJob, more?: Partial<Context>): Journal;
   /** A job that is claimed. */
   claimed(fields?: Parameters<JobsWorld['submit']>[0]): Promise<ClaimedJob>;
   /** Lets the claim's lease end, and claims the job again. */

@@ -3,12 +3,11 @@
 import { readOperatorPrices } from '../../src/adapters/models/operator-prices.ts';
 import { Prices } from '../../src/adapters/models/prices.ts';
 import { Generations } from '../../src/core/agents/generations.ts';
-import type { GenerationDeps } from '../../src/core/agents/thinking-claim.ts';
-import { readTreeUse } from '../../src/core/jobs/child-jobs.store.ts';
-import { streamedBytesOf } from '../../src/core/jobs/job-events.store.ts';
-import { isHeld } from '../../src/core/jobs/leases.store.ts';
-import { openJournal, type Journal as RunJournal } from '../../src/core/journal/journal.ts';
+import type { Context } from '../../src/core/context/context.ts';
+import type { Conversations } from '../../src/core/conversations/conversations.ts';
+import { Journal as RunJournal } from '../../src/core/journal/journal.ts';
 import type { JournalJob } from '../../src/core/journal/step-rows.ts';
+import { contextOf } from './context.ts';
 
 /** In dollars for a million tokens: a token of the prompt of `a/model` costs a thousand nano-dollars, one of its answer two. */
 const read = readOperatorPrices(
@@ -16,21 +15,24 @@ const read = readOperatorPrices(
 );
 const testPrices = 'prices' in read ? read.prices : [];
 
-export type Journal = RunJournal & Generations;
+/** The generations of a claim, and its other steps. */
+export class Journal extends Generations {
+  readonly steps: RunJournal;
 
-/** Scheduled jobs are runs of `nightly`. */
+  /** Scheduled jobs are runs of `nightly`. */
+  constructor(context: Context, conversations: Conversations, job: JournalJob) {
+    const steps = new RunJournal(context, job);
+    const prices = new Prices(testPrices);
+    super({ context, conversations, prices, scheduledJobOf: async () => 'nightly' }, steps);
+    this.steps = steps;
+  }
+}
+
 export function openWholeJournal(
-  world: Pick<GenerationDeps, 'database' | 'clock' | 'conversations'>,
+  world: Pick<Context, 'database' | 'clock'> & { readonly conversations: Conversations },
   job: JournalJob,
-  more: Partial<GenerationDeps> = {},
+  more: Partial<Context> = {},
 ): Journal {
   const { database, clock, conversations } = world;
-  const scheduledJobOf = async () => 'nightly';
-  const tree = { jobsAbove: async () => [], readTreeUse, treeTokensMax: 1_000_000 };
-  const prices = new Prices(testPrices);
-  const known = { isHeld, scheduledJobOf, ...tree, prices, streamedBytesOf };
-  const deps = { database, clock, conversations, ...known, ...more };
-  const journal = openJournal(deps, job);
-  const generations = new Generations(deps, journal.claim);
-  return Object.assign(generations, { ...journal, claim: generations.claim });
+  return new Journal(contextOf({ database, clock, ...more }), conversations, job);
 }

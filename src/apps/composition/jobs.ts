@@ -4,6 +4,7 @@ import type { WaitKind } from '../../adapters/database/tables.ts';
 import type { Consumer } from '../../adapters/queue/queue.ts';
 import { createYieldSlot } from '../../adapters/queue/yielding.ts';
 import type { Agents } from '../../core/agents/agents.ts';
+import type { Thinking } from '../../core/agents/thinking.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
@@ -36,7 +37,6 @@ import { approvalWaits } from '../../platform/approvals/approval-waits.ts';
 import { eventWaits } from '../../platform/run-events/event-waits.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import type { ClusterTimes } from './cluster-times.ts';
-import type { ComposedThinking } from './thinking.ts';
 
 /** The slices that runs use. */
 export interface RunSlices {
@@ -45,7 +45,7 @@ export interface RunSlices {
   readonly memories: Memories;
   readonly skills: SkillRegistry;
   readonly skillSettings: SkillSettings;
-  readonly thinking: ComposedThinking;
+  readonly thinking: Thinking;
   readonly whyWithdrawn?: WhyWithdrawn;
 }
 
@@ -67,7 +67,6 @@ export function composeJobRuns(
 ) {
   const { config } = context;
   const { consumers, executors } = worker;
-  const { thinking, endAbandonedSteps } = slices.thinking;
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
   const settler = new Settler(context, {
@@ -77,7 +76,6 @@ export function composeJobRuns(
     running,
     waitEnds,
     waitKinds,
-    endAbandonedSteps,
   });
   const claimedBy = randomInt(1, 2 ** 31);
   const unconfirmed = openUnconfirmedClaims(context, settler, running, claimedBy);
@@ -95,7 +93,7 @@ export function composeJobRuns(
     admission,
     reports: new Reports(context, feed),
     startMemory: createRunMemories({ ...context, ...slices.memories }, slices.agents.memoryOf),
-    thinking,
+    thinking: slices.thinking,
     waitKinds,
     yieldSlot: createYieldSlot(consumers, config.modelWaitsMax),
   };

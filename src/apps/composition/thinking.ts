@@ -1,36 +1,23 @@
 /** How agents think, put together: models, what they cost, what is recorded of them, their tools. */
 
-import type { Transaction } from '../../adapters/database/database.ts';
 import type { Metrics } from '../../adapters/http/metrics.ts';
 import type { Models } from '../../adapters/models/model.ts';
 import { ProviderModels } from '../../adapters/models/models.ts';
 import { Prices } from '../../adapters/models/prices.ts';
-import { type EndedClaim, endAbandonedSteps } from '../../core/agents/abandoned-steps.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { ReadSkillFile } from '../../core/agents/attempt.ts';
 import { Thinking } from '../../core/agents/thinking.ts';
-import type { GenerationDeps } from '../../core/agents/thinking-claim.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
-import { listJobsAbove, readTreeUse } from '../../core/jobs/child-jobs.store.ts';
-import { streamedBytesOf } from '../../core/jobs/job-events.store.ts';
-import { isHeld } from '../../core/jobs/leases.store.ts';
 import { type SkillRegistry, skillKey } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { readSkillFile } from '../../core/skills/sources/skill-folder.ts';
-import { bind } from '../../kernel/bind.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import { providerSettings, warnOfModel } from './provider-settings.ts';
 import { fromDefinitions } from './skills.ts';
-
-export interface ComposedThinking {
-  /** Ends the calls and tools that were under way when their claims ended. */
-  endAbandonedSteps(tx: Transaction, claims: readonly EndedClaim[]): Promise<void>;
-  readonly thinking: Thinking;
-}
 
 export interface ThinkingDeps {
   readonly base: Context;
@@ -62,32 +49,20 @@ type ThinkingConfig = Pick<
   | 'modelContextTokens'
 >;
 
-export function composeThinking(deps: ThinkingDeps): ComposedThinking {
+export function composeThinking(deps: ThinkingDeps): Thinking {
   const { base, config, slices } = deps;
-  const { database, clock, log } = base;
   const { agents, apiKeys, conversations, skills } = slices;
-  const generations: GenerationDeps = {
-    database,
-    conversations,
-    clock,
-    isHeld,
-    scheduledJobOf: scheduledRuns.scheduledJobOf,
-    jobsAbove: listJobsAbove,
-    readTreeUse,
-    treeTokensMax: config.agentTokensMax,
-    prices: new Prices(config.modelPrices),
-    streamedBytesOf,
-    observe: (job, used, cost) => base.observers.modelCalled(job, used, cost),
-  };
-  warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers: config.providers, log });
-  const thinking = new Thinking({
-    clock,
+  const { scheduledJobOf } = scheduledRuns;
+  const prices = new Prices(config.modelPrices);
+  warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers: config.providers, log: base.log });
+  return new Thinking({
+    clock: base.clock,
     agents,
     skills,
     readSkillFile: skillFileReader(deps.definitions),
     models: modelsOf(deps),
     conversations,
-    generations,
+    calls: { context: base, conversations, prices, scheduledJobOf },
     scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
     defaultModel: config.defaultModel,
     limits: {
@@ -97,7 +72,6 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
       contextTokens: config.modelContextTokens,
     },
   });
-  return { ...bind(generations, { endAbandonedSteps }), thinking };
 }
 
 function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {

@@ -12,9 +12,11 @@ import { addDialogue } from '../conversations/record.ts';
 import { endSteps, listActiveSteps, type StepRow } from '../journal/step-queries.ts';
 import { endedStep, type JournalJob } from '../journal/step-rows.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
+import { listJobsAbove } from './agent-tree.store.ts';
 import { costsOf } from './call-costs.ts';
+import { streamedBytesOf } from './streamed-bytes.store.ts';
 import { tokensOfBytes } from './text-size.ts';
-import { countedOwnersOf, type GenerationDeps, ownersOf, payersOf } from './thinking-claim.ts';
+import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from './thinking-claim.ts';
 
 /** A claim that ends. */
 export interface EndedClaim {
@@ -22,31 +24,31 @@ export interface EndedClaim {
   readonly isCancelled: boolean;
 }
 
-type AbandonedStepsDeps = Pick<
-  GenerationDeps,
-  'clock' | 'scheduledJobOf' | 'jobsAbove' | 'streamedBytesOf'
->;
+/** The time of the end, and the schedules, which pay for their runs. */
+interface Ending {
+  readonly now: number;
+  readonly scheduledJobOf: ScheduledJobOf;
+}
 
 /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
 export async function endAbandonedSteps(
-  deps: AbandonedStepsDeps,
   tx: Transaction,
   claims: readonly EndedClaim[],
+  ending: Ending,
 ): Promise<void> {
-  const charges = (await Promise.all(claims.map((claim) => endStepsOf(deps, tx, claim)))).flat();
+  const charges = (await Promise.all(claims.map((claim) => endStepsOf(tx, claim, ending)))).flat();
   // One call locks all owners in a fixed order, so transactions do not deadlock.
   await charge(tx, charges);
 }
 
 /** Ends the abandoned steps of one claim. Returns the charges for its calls. */
 async function endStepsOf(
-  deps: AbandonedStepsDeps,
   tx: Transaction,
   { job, isCancelled }: EndedClaim,
+  { now, scheduledJobOf }: Ending,
 ): Promise<Charge[]> {
   const steps = await listActiveSteps(tx, { job_id: job.id });
   if (steps.length === 0) return [];
-  const now = deps.clock.now();
   const calls = steps.filter(({ kind }) => kind === 'model');
   const ids = new Map(calls.map(({ n }) => [n, newId()]));
   await addDialogue(
@@ -63,7 +65,7 @@ async function endStepsOf(
       isDialogue: false,
     })),
   );
-  const streamed = calls.length === 0 ? new Map() : await deps.streamedBytesOf(tx, job.id);
+  const streamed = calls.length === 0 ? new Map() : await streamedBytesOf(tx, job.id);
   const spent = new Map(calls.map((call) => [call.n, lostCosts(call, streamed.get(call.n) ?? 0)]));
   await endSteps(
     tx,
@@ -73,7 +75,8 @@ async function endStepsOf(
       estimated_cost: spent.get(n)?.estimatedCost ?? 0,
     })),
   );
-  const owners = await payersOf(tx, job, await ownersOf(deps, tx, job), now);
+  const above = await listJobsAbove(tx, job.id);
+  const owners = await payersOf(tx, job, await ownersOf(tx, job, above, scheduledJobOf), now);
   const owning = { organizationId: job.organization_id, owners };
   return calls.map((call) => ({
     ...owning,

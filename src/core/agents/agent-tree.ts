@@ -5,24 +5,7 @@
  */
 import type { Handle } from '../../adapters/database/database.ts';
 import type { BudgetState } from '../usage/reservation-rule.ts';
-
-/** A job and its agent. */
-export interface JobAndAgent {
-  readonly id: string;
-  readonly agent_id: string;
-}
-
-/** The configuration, and the query on jobs. */
-export interface TreeDeps {
-  /** The most tokens of a tree. */
-  readonly treeTokensMax: number;
-  /** The job and those above it, from itself up: each agent pays for what it has another one do. */
-  jobsAbove(db: Handle, jobId: string): Promise<readonly JobAndAgent[]>;
-  readTreeUse(
-    db: Handle,
-    top: JobAndAgent,
-  ): Promise<{ readonly jobs: number; readonly used: number; readonly held: number }>;
-}
+import { type JobAndAgent, readTreeUse } from './agent-tree.store.ts';
 
 /** The share of the tokens for the agents below the root: the root needs the rest to report their results. */
 const shareBelow = 0.8;
@@ -33,10 +16,10 @@ export function topOf(jobs: readonly JobAndAgent[]): JobAndAgent | undefined {
   return jobs[Math.max(0, top)];
 }
 
-/** The limit for a call of a job in the tree, as a budget; empty while the tree has one agent only. */
+/** The limit for a call of a job in the tree, which may use `treeTokensMax`, as a budget; empty while the tree has one agent only. */
 export async function treeState(
-  { treeTokensMax, readTreeUse }: Pick<TreeDeps, 'treeTokensMax' | 'readTreeUse'>,
   db: Handle,
+  treeTokensMax: number,
   top: JobAndAgent,
   jobId: string,
 ): Promise<BudgetState[]> {

@@ -18,7 +18,7 @@ import type { Generation, ThinkingReport } from './generation.ts';
 import type { Generations } from './generations.ts';
 import type { RunAgentDeps } from './run-agent.ts';
 import type { RunBounds } from './run-bounds.ts';
-import type { GenerationDeps } from './thinking-claim.ts';
+import type { CallParts } from './thinking-claim.ts';
 import type { ToolBox } from './tools.ts';
 
 /** The bounds of a generation; see the configuration. */
@@ -43,7 +43,7 @@ export interface ThinkingDeps extends RunAgentDeps {
   readonly readSkillFile: ReadSkillFile;
   readonly models: Models;
   readonly conversations: Conversations;
-  readonly generations: GenerationDeps;
+  readonly calls: CallParts;
   readonly limits: ThinkingLimits;
 }
 

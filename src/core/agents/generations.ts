@@ -13,7 +13,7 @@ import { cutToBytes } from '../../kernel/cut-text.ts';
 import { newId } from '../../kernel/ids.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import { maySummarize, noteFailedSummary, noteSummary } from '../conversations/summary-tries.ts';
-import { type OpenClaim, write } from '../journal/claim-writes.ts';
+import type { OpenClaim } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
 import { type AskedStep, findRecord } from '../journal/records.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
@@ -42,13 +42,7 @@ import {
   readGeneration,
 } from './recorded-generation.ts';
 import type { CallNeed } from './run-bounds.ts';
-import {
-  countedOwnersOf,
-  type GenerationDeps,
-  openThinkingClaim,
-  payersOf,
-  type ThinkingClaim,
-} from './thinking-claim.ts';
+import { type CallParts, countedOwnersOf, payersOf, ThinkingClaim } from './thinking-claim.ts';
 
 /** UTF-8 bytes of a message's content. */
 const contentMax = 65_536;
@@ -124,8 +118,8 @@ export interface WantedCall extends CallNeed, Pick<ReservationNeed, 'least' | 'e
 export class Generations {
   readonly claim: ThinkingClaim;
 
-  constructor(deps: GenerationDeps, claim: OpenClaim) {
-    this.claim = openThinkingClaim(deps, claim);
+  constructor(parts: CallParts, journal: OpenClaim) {
+    this.claim = new ThinkingClaim(parts, journal);
   }
 
   /**
@@ -134,20 +128,20 @@ export class Generations {
    */
   async recorded(asked: WantedGeneration): Promise<RecordedGeneration> {
     const { claim } = this;
-    const { deps, job, opened } = claim;
+    const { job, journal, opened, parts } = claim;
     const { id: generation } = asked;
     if (!opened.has(generation)) {
       opened.add(generation);
       if (job.epoch === 1) return nothingRecorded;
-      const records = await claim.records();
+      const records = await journal.records();
       const known = findRecord(records, 'generate', placeOf(asked));
       if (known === undefined) return nothingRecorded;
       records.pending.delete(known.n);
     }
-    const rows = await listStepsOfGeneration(deps.database.read, { job_id: job.id, generation });
+    const rows = await listStepsOfGeneration(journal.database.read, { job_id: job.id, generation });
     if (rows.length === 0) return nothingRecorded;
     const ids = rows.flatMap(({ message_id }) => message_id ?? []);
-    const data = await deps.conversations.dataOf(job.conversation_id, ids);
+    const data = await parts.conversations.dataOf(job.conversation_id, ids);
     return readGeneration(rows, data, job.attempt);
   }
 
@@ -157,11 +151,11 @@ export class Generations {
    */
   async failGeneration(asked: WantedGeneration, failure: StepFailure): Promise<void> {
     const { claim } = this;
-    const { job, deps } = claim;
+    const { job, journal } = claim;
     const { key, nth: turn, ...place } = placeOf(asked);
-    const n = await nextStep(claim);
-    const now = deps.clock.now();
-    claim.failures.push({
+    const n = await nextStep(journal);
+    const now = journal.clock.now();
+    journal.failures.push({
       ...place,
       job_id: job.id,
       n,
@@ -175,23 +169,25 @@ export class Generations {
       started_at: now,
       finished_at: now,
     });
-    if (claim.waits.hasBegun) await write(claim, async () => {});
+    if (journal.hasWaits) await journal.write(async () => {});
   }
 
   async beginCall(wanted: WantedCall): Promise<Beginning> {
     const { claim } = this;
-    const { job, deps } = claim;
+    const { job, journal, parts } = claim;
     const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
     const { least, enough } = wanted;
-    const counter = await claim.numbers();
+    const { config } = parts.context;
+    const counter = await journal.numbers();
     const owners = await claim.owners();
     const top = await claim.top();
     const isInTree = wanted.mayDelegate || top.id !== job.id;
-    const bounds = async (tx: Transaction) => (isInTree ? treeState(deps, tx, top, job.id) : []);
-    const now = deps.clock.now();
-    const price = deps.prices.at(model, now) ?? null;
+    const bounds = async (tx: Transaction) =>
+      isInTree ? treeState(tx, config.agentTokensMax, top, job.id) : [];
+    const now = journal.clock.now();
+    const price = parts.prices.at(model, now) ?? null;
     let n: number | undefined;
-    return write(claim, async (tx, isRepeat) => {
+    return journal.write(async (tx, isRepeat) => {
       const active = isRepeat ? await listActiveSteps(tx, { job_id: job.id }) : [];
       const begun = active.find((step) => step.n === n);
       if (begun !== undefined) {
@@ -216,10 +212,10 @@ export class Generations {
         price: price === null ? null : JSON.stringify(priceBodyOf(price)),
       };
       const { attempt } = job;
-      if (claim.noted.agentVersion !== agentVersion) {
+      if (claim.agentVersion !== agentVersion) {
         await noteAgentVersion(tx, job.id, agentVersion);
         tx.afterCommit(() => {
-          claim.noted.agentVersion = agentVersion;
+          claim.agentVersion = agentVersion;
         });
       }
       await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
@@ -232,17 +228,18 @@ export class Generations {
   /** Returns the tools that the model called, planned as steps. */
   async endCall(call: BegunCall, end: CallEnd): Promise<PlannedTool[]> {
     const { claim } = this;
-    const { job, deps } = claim;
+    const { job, journal, parts } = claim;
     const { generation, turn, startedAt: reservedAt, reserved, reservedCost } = call;
     const { usage, estimated, tools } = end;
     const costs = costsOf(usage, estimated, call);
-    const counter = await claim.numbers();
+    const counter = await journal.numbers();
     const planned = tools.map((tool): PlannedTool => ({ ...tool, n: counter.next++ }));
     const owners = await claim.owners();
     const id = end.message === null ? null : newId();
-    const now = deps.clock.now();
-    const observe = () => deps.observe?.(job, usage, costs.cost);
-    await write(claim, async (tx, isRepeat) => {
+    const now = journal.clock.now();
+    const { observers } = parts.context;
+    const observe = () => observers.modelCalled(job, usage, costs.cost);
+    await journal.write(async (tx, isRepeat) => {
       const [ended] = await endSteps(tx, [
         {
           ...endedStep(job, call.n, end, id, now),
@@ -303,32 +300,32 @@ export class Generations {
 
   /** Whether the conversation may be summarized now, after summaries that failed. */
   maySummarize(agentVersion: number): Promise<boolean> {
-    const { deps, job } = this.claim;
+    const { job, journal } = this.claim;
     const of = { conversationId: job.conversation_id, agentVersion };
-    return maySummarize(deps.database.read, of, deps.clock.now());
+    return maySummarize(journal.database.read, of, journal.clock.now());
   }
 
   restartTool({ n }: PlannedTool): Promise<void> {
     const { claim } = this;
-    const { job, deps } = claim;
-    return write(claim, (tx) => restartStep(tx, job, n, deps.clock.now()));
+    const { job, journal } = claim;
+    return journal.write((tx) => restartStep(tx, job, n, journal.clock.now()));
   }
 
   /** Starts a tool with the approval of its call, which is used up in the same commit. */
   startApproved(n: number, digest: string): Promise<void> {
     const { claim } = this;
-    const { job, deps } = claim;
-    return write(claim, (tx) => startApprovedTool(tx, job, { n, digest }, deps.clock.now()));
+    const { job, journal } = claim;
+    return journal.write((tx) => startApprovedTool(tx, job, { n, digest }, journal.clock.now()));
   }
 
   async endTool({ n }: PlannedTool, end: ToolEnd): Promise<void> {
     const { claim } = this;
-    const { job, deps } = claim;
+    const { job, journal } = claim;
     const id = newId();
-    const now = deps.clock.now();
+    const now = journal.clock.now();
     const memory = end.memory.length === 0 ? null : JSON.stringify(end.memory);
     const result = end.whole == null ? null : JSON.stringify(end.whole);
-    await write(claim, async (tx) => {
+    await journal.write(async (tx) => {
       const [ended] = await endSteps(tx, [{ ...endedStep(job, n, end, id, now), memory, result }]);
       if (ended === 0) return;
       const said = end.said.map((one) => ({ ...messageOf(job, newId(), one.at), ...one }));
@@ -352,12 +349,12 @@ export class Generations {
     content: string,
   ): Promise<number> {
     const { claim } = this;
-    const { job, deps } = claim;
-    const n = await nextStep(claim);
+    const { job, journal } = claim;
+    const n = await nextStep(journal);
     const id = newId();
-    const now = deps.clock.now();
+    const now = journal.clock.now();
     const call = { n, kind: 'tool', generation, parent, turn: 0, name } as const;
-    await write(claim, async (tx, isRepeat) => {
+    await journal.write(async (tx, isRepeat) => {
       const before = isRepeat
         ? await listStepsOfGeneration(tx, { job_id: job.id, generation })
         : [];

@@ -5,16 +5,16 @@
 
 import type { ToolMessage } from '../../adapters/models/model.ts';
 import { findToolMessage, findToolResult } from '../journal/step-queries.ts';
-import type { ThinkingClaim } from './thinking-claim.ts';
+import type { CallParts, ThinkingClaim } from './thinking-claim.ts';
 
 /** Bytes of the whole results that one claim keeps. */
 const keptMax = 32 * 1024 * 1024;
 
 /** Whether a result is kept whole; counts its bytes. */
-export function keepsResult({ kept }: ThinkingClaim, text: string): boolean {
-  const bytes = kept.bytes + Buffer.byteLength(text);
+export function keepsResult(claim: ThinkingClaim, text: string): boolean {
+  const bytes = claim.keptBytes + Buffer.byteLength(text);
   if (bytes > keptMax) return false;
-  kept.bytes = bytes;
+  claim.keptBytes = bytes;
   return true;
 }
 
@@ -23,24 +23,24 @@ export function keepsResult({ kept }: ThinkingClaim, text: string): boolean {
  * the dialogue has it. Ids are unique in the dialogue; among recorded calls of one id the last one is read.
  */
 export async function findResult(
-  { deps, job }: ThinkingClaim,
+  { parts, job }: ThinkingClaim,
   callId: string,
   known: ToolMessage | undefined,
 ): Promise<string | undefined> {
-  const message = known ?? (await messageOf(deps, job.conversation_id, callId));
+  const message = known ?? (await messageOf(parts, job.conversation_id, callId));
   if (message?.whole === undefined) return message?.text;
   const { job: job_id, step: n } = message.whole;
-  const row = await findToolResult(deps.database.read, { job_id, n });
+  const row = await findToolResult(parts.context.database.read, { job_id, n });
   return row?.result ? (JSON.parse(row.result) as string) : message.text;
 }
 
 async function messageOf(
-  { database, conversations }: ThinkingClaim['deps'],
+  { context, conversations }: CallParts,
   conversationId: string,
   callId: string,
 ): Promise<ToolMessage | undefined> {
   const asked = { conversation_id: conversationId, call_id: callId };
-  const id = (await findToolMessage(database.read, asked))?.message_id;
+  const id = (await findToolMessage(context.database.read, asked))?.message_id;
   if (id == null) return undefined;
   const json = (await conversations.dataOf(conversationId, [id])).get(id);
   return json === undefined ? undefined : (JSON.parse(json) as ToolMessage);

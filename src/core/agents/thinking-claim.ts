@@ -1,56 +1,54 @@
 /** The claim of a job whose run calls models: its journal, and who pays for the calls. */
 
 import type { Handle } from '../../adapters/database/database.ts';
-import type { Usage } from '../../adapters/models/model.ts';
 import type { Prices } from '../../adapters/models/prices.ts';
 import { lazily } from '../../kernel/lazy.ts';
+import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
-import type { ClaimDeps, OpenClaim } from '../journal/claim-writes.ts';
+import type { OpenClaim } from '../journal/claim-writes.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
-import { type JobAndAgent, type TreeDeps, topOf } from './agent-tree.ts';
+import { type JobAndAgent, listJobsAbove } from './agent-tree.store.ts';
+import { topOf } from './agent-tree.ts';
 import { listCreatedBetween } from './agents.store.ts';
 import { clockSkewMs } from './removed-agents.ts';
 
-export interface GenerationDeps extends ClaimDeps, TreeDeps {
+/** What the calls of models of a process share. */
+export interface CallParts {
+  readonly context: Pick<Context, 'config' | 'database' | 'clock' | 'observers'>;
   readonly conversations: Conversations;
-  /** The scheduled job that a job is a run of. */
-  scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
   readonly prices: Prices;
-  /** UTF-8 bytes of the text that each of a job's calls of models is on record to have streamed, by step. */
-  streamedBytesOf(db: Handle, jobId: string): Promise<ReadonlyMap<number, number>>;
-  /** Called with the reported usage of a call and its cost in nano-dollars, after the commit. */
-  observe?(job: JournalJob, usage: Usage, cost: number | null): void;
+  readonly scheduledJobOf: ScheduledJobOf;
 }
 
-export interface ThinkingClaim extends OpenClaim {
-  readonly deps: GenerationDeps;
+/** The scheduled job that a job is a run of; undefined when the row of that run has been deleted. */
+export type ScheduledJobOf = (db: Handle, jobId: string) => Promise<string | undefined>;
+
+export class ThinkingClaim {
+  readonly parts: CallParts;
+  readonly journal: OpenClaim;
+  readonly job: JournalJob;
   /** The owners whose budgets pay for the calls of the job. */
-  owners(): Promise<UsageOwner[]>;
+  readonly owners: () => Promise<UsageOwner[]>;
   /** The job at the top of the tree of agents in which the job works. */
-  top(): Promise<JobAndAgent>;
-  /** What this claim has recorded of the job. */
-  readonly noted: { agentVersion: number | null };
+  readonly top: () => Promise<JobAndAgent>;
+  /** The version of the agent that this claim has recorded of the job. */
+  agentVersion: number | null = null;
   /** Generations that this claim has opened. */
-  readonly opened: Set<string>;
+  readonly opened = new Set<string>();
   /** Bytes of the whole results of tools that this claim has kept. */
-  readonly kept: { bytes: number };
-}
+  keptBytes = 0;
 
-/** Shares the numbers and the records of the claim. */
-export function openThinkingClaim(deps: GenerationDeps, claim: OpenClaim): ThinkingClaim {
-  const { job } = claim;
-  const { read } = deps.database;
-  const jobsAbove = lazily(() => deps.jobsAbove(read, job.id));
-  return {
-    ...claim,
-    deps,
-    owners: lazily(async () => ownersOf({ ...deps, jobsAbove }, read, job)),
-    top: lazily(async () => topOf(await jobsAbove()) ?? job),
-    noted: { agentVersion: null },
-    opened: new Set(),
-    kept: { bytes: 0 },
-  };
+  constructor(parts: CallParts, journal: OpenClaim) {
+    const { job } = journal;
+    const { read } = parts.context.database;
+    const above = lazily(() => listJobsAbove(read, job.id));
+    this.parts = parts;
+    this.journal = journal;
+    this.job = job;
+    this.owners = lazily(async () => ownersOf(read, job, await above(), parts.scheduledJobOf));
+    this.top = lazily(async () => topOf(await above()) ?? job);
+  }
 }
 
 /** The owners whose use of models is counted beside those that pay. */
@@ -84,13 +82,13 @@ export async function payersOf(
   );
 }
 
-/** The owners whose budgets pay for the calls of a job. */
+/** The owners whose budgets pay for the calls of a job; `above` are the job and those above it. */
 export async function ownersOf(
-  { scheduledJobOf, jobsAbove }: Pick<GenerationDeps, 'scheduledJobOf' | 'jobsAbove'>,
   db: Handle,
   job: JournalJob,
+  above: readonly JobAndAgent[],
+  scheduledJobOf: ScheduledJobOf,
 ): Promise<UsageOwner[]> {
-  const above = await jobsAbove(db, job.id);
   const agents = new Set([job.agent_id, ...above.map(({ agent_id }) => agent_id)]);
   const owners: UsageOwner[] = [
     ...[...agents].map((id) => ({ kind: 'agent' as const, id })),

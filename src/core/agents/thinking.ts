@@ -61,7 +61,7 @@ export class RunThinking {
     this.#attempt = {
       deps,
       run,
-      generations: new Generations(deps.generations, run.journal.claim),
+      generations: new Generations(deps.calls, run.journal),
       bounds: new RunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
       estimates,
       resting: new Map(),

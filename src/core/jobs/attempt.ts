@@ -11,7 +11,7 @@ import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { Context } from '../context/context.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
-import { type Journal, openJournal } from '../journal/journal.ts';
+import { Journal } from '../journal/journal.ts';
 import { JournalFault, type Records } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
@@ -21,7 +21,6 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillSettings } from '../skills/settings.ts';
 import type { Admission } from './admission.ts';
 import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
-import { isHeld } from './leases.store.ts';
 import type { ReportStream, Reports } from './reports.ts';
 import { RunWaits } from './run-waits.ts';
 
@@ -153,8 +152,7 @@ function readOnlyInTrial({ agent_overrides }: ClaimedJob, memory: RunMemory): Ru
 }
 
 export function journalOf(attempt: Attempt): Journal {
-  const { database, clock } = attempt.runs.context;
-  attempt.journal ??= openJournal({ database, clock, isHeld }, attempt.job);
+  attempt.journal ??= new Journal(attempt.runs.context, attempt.job);
   return attempt.journal;
 }
 
@@ -176,18 +174,10 @@ export function waitsOf(attempt: Attempt): RunWaits {
   const { context, waitKinds } = attempt.runs;
   let isReported = false;
   attempt.waits ??= new RunWaits({
+    context,
     // Opened by the first wait: a run that only uses its memory has no journal.
-    journal: {
-      async beginWait(...wanted) {
-        const wait = await journalOf(attempt).beginWait(...wanted);
-        const isNew = !('end' in wait) && !wait.isOnRecord;
-        if (isNew) context.observers.waitBegun(attempt.job, wait);
-        return wait;
-      },
-      endsOfWaits: (...waits) => journalOf(attempt).endsOfWaits(...waits),
-    },
+    journal: () => journalOf(attempt),
     kinds: waitKinds,
-    clock: context.clock,
     suspend: () => attempt.handle?.suspend(),
     onError(error) {
       noteFault(attempt, error);

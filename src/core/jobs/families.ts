@@ -52,7 +52,7 @@ export async function cancelUnclaimed(
   const begun = cancelled.filter(({ job }) => job.epoch > 0);
   if (begun.length > 0) {
     const abandoned = begun.map(({ job }) => ({ id: job.id, isCancelled: true }));
-    await abandonWaits({ clock: context.clock, kinds: parts.waitKinds }, tx, abandoned);
+    await abandonWaits(tx, parts.waitKinds, abandoned, context.clock.now());
   }
   return cancelled;
 }

@@ -3,7 +3,6 @@ import { type SqlBool, sql } from 'kysely';
 import { createBringForward } from '../../adapters/database/bring-forward.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, idInLocked, isIn } from '../../adapters/database/ids-in.ts';
-import { locked } from '../../adapters/database/locked.ts';
 import { statement } from '../../adapters/database/statement.ts';
 import { claimedColumns, claimOf, inIdOrder } from './jobs.store.ts';
 
@@ -31,24 +30,6 @@ export function renewLeases(
     claims: claims.map(claimOf),
     lease_until: leaseUntil,
   });
-}
-
-const held = statement<{ id: string; epoch: number }>()((db, p, dialect) => {
-  const query = db
-    .selectFrom('jobs')
-    .select('id')
-    .where('id', '=', p('id'))
-    .where('epoch', '=', p('epoch'))
-    .where('status', '=', 'active');
-  return locked(dialect, query, (unlocked) => unlocked.forShare());
-});
-
-/** Whether a claim still holds its job; if it does, it does until the transaction ends. */
-export async function isHeld(
-  tx: Transaction,
-  { id, epoch }: { readonly id: string; readonly epoch: number },
-): Promise<boolean> {
-  return (await tx.first(held, { id, epoch })) !== undefined;
 }
 
 const expired = statement<{ now: number; limit: number }>()((db, p) =>

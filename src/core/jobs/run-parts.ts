@@ -287,7 +287,7 @@ function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
     {
       // The records are read before the first end has a place.
       next: () => (attempt.records === undefined ? 0 : attempt.records.nextEnd++),
-      note: (n, place) => journalOf(attempt).noteTold(n, place),
+      note: (n, place) => journalOf(attempt).notePlace(n, place),
       // The pending records are those of the run itself: each tool is repeated by itself.
       awaited: () =>
         attempt.records === undefined || within !== undefined

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { manualClock } from '../../../test/support/manual-clock.ts';
+import { RunObservers } from '../context/run-observer.ts';
+import { Journal } from '../journal/journal.ts';
 import type { OpenWait, WaitEnd } from '../journal/waits.ts';
 import { RunWaits } from './run-waits.ts';
 
@@ -20,10 +22,14 @@ function waitsOf() {
   const clock = manualClock('1970-01-01T00:00:00.000Z');
   const ends = new Map<number, WaitEnd>();
   let suspensions = 0;
+  const journal: Journal = Object.create(Journal.prototype, {
+    beginWait: { value: () => begun.promise },
+    endsOfWaits: { value: async () => ends },
+  });
   const waits = new RunWaits({
-    journal: { beginWait: () => begun.promise, endsOfWaits: async () => ends },
+    context: { clock, observers: new RunObservers() },
+    journal: () => journal,
     kinds: new Map(),
-    clock,
     suspend: () => void suspensions++,
     onError() {},
   });

@@ -4,7 +4,7 @@
  * on the database alone knows its waits.
  */
 
-import type { Clock } from '../../kernel/clock.ts';
+import type { Context } from '../context/context.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
 import { WaitScope } from '../journal/wait-scope.ts';
@@ -26,9 +26,10 @@ export interface WaitAnswer {
 }
 
 interface RunWaitsParts {
-  readonly journal: Pick<Journal, 'beginWait' | 'endsOfWaits'>;
+  readonly context: Pick<Context, 'clock' | 'observers'>;
+  /** Opens the journal if it is not open yet. */
+  journal(): Journal;
   readonly kinds: WaitKinds;
-  readonly clock: Clock;
   /** Asks the executor to unload the run. */
   suspend(): void;
   onError(error: unknown): void;
@@ -71,12 +72,15 @@ export class RunWaits {
     let n = 0;
     const abort = () => ended.reject(new Error('the run has ended'));
     try {
-      const wait = await this.#parts.journal.beginWait(this.#parts.kinds, wanted);
+      const { context, kinds } = this.#parts;
+      const journal = this.#parts.journal();
+      const wait = await journal.beginWait(kinds, wanted);
       if ('end' in wait) {
         const { at, told } = wait.end;
         await turn?.recorded({ n: wait.n, at, told });
         return answerOf(wait.end);
       }
+      if (!wait.isOnRecord) context.observers.waitBegun(journal.job, wait);
       turn?.notRecorded();
       if (signal.aborted) throw new Error('the run has ended');
       signal.addEventListener('abort', abort, { once: true });
@@ -112,7 +116,7 @@ export class RunWaits {
   async look(): Promise<void> {
     this.#isStale = true;
     const since = this.#unloadingSince;
-    const leftMs = since === null ? 0 : since + unloadMs - this.#parts.clock.monotonic();
+    const leftMs = since === null ? 0 : since + unloadMs - this.#parts.context.clock.monotonic();
     if (leftMs > 0) {
       this.#schedule(leftMs, leftMs);
       return;
@@ -129,7 +133,7 @@ export class RunWaits {
     while (this.#isStale && this.#pending.size > 0 && !this.#isStopped) {
       this.#isStale = false;
       try {
-        const ends = await journal.endsOfWaits(kinds, [...this.#pending.values()]);
+        const ends = await journal().endsOfWaits(kinds, [...this.#pending.values()]);
         for (const [n, end] of ends) {
           const ended = this.#pending.get(n);
           this.#pending.delete(n);
@@ -169,7 +173,7 @@ export class RunWaits {
       this.#isSuspending = false;
       if (this.#looking !== undefined || this.#isStopped) return;
       if (this.#pending.size > 0 && this.scope.isBlocked() && this.#leftMs() > soonMs) {
-        this.#unloadingSince = this.#parts.clock.monotonic();
+        this.#unloadingSince = this.#parts.context.clock.monotonic();
         this.#parts.suspend();
       }
     });
@@ -179,7 +183,7 @@ export class RunWaits {
   #leftMs(): number {
     let dueAt = Number.POSITIVE_INFINITY;
     for (const one of this.#pending.values()) dueAt = Math.min(dueAt, one.dueAt);
-    return dueAt - this.#parts.clock.now();
+    return dueAt - this.#parts.context.clock.now();
   }
 
   /** Sets the timer to the next deadline, at least `leastMs` and at most `mostMs` away. */

@@ -12,7 +12,7 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import type { JobStatus } from '../../adapters/database/tables.ts';
 import type { Backoff } from '../../kernel/backoff.ts';
 import { PlatformError } from '../../kernel/errors.ts';
-import type { EndedClaim } from '../agents/abandoned-steps.ts';
+import { endAbandonedSteps } from '../agents/abandoned-steps.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
 import { abandonWaits } from '../journal/abandoned-waits.ts';
@@ -94,8 +94,6 @@ interface SettlerParts {
   readonly running: RunningJobs;
   readonly waitEnds: WaitEnds;
   readonly waitKinds: WaitKinds;
-  /** Ends the calls of models and tools that were under way when their claims ended. */
-  endAbandonedSteps(tx: Transaction, claims: readonly EndedClaim[]): Promise<void>;
 }
 
 export class Settler {
@@ -236,11 +234,12 @@ async function endSteps(
   recorded: readonly Decided[],
 ): Promise<void> {
   const interrupted = recorded.filter(({ transition }) => transition.status !== 'waiting');
-  await parts.endAbandonedSteps(tx, interrupted.map(endedClaim));
+  const now = context.clock.now();
+  const { scheduledJobOf } = parts.scheduledRuns;
+  await endAbandonedSteps(tx, interrupted.map(endedClaim), { now, scheduledJobOf });
   const ended = recorded.filter(({ transition }) => isFinal(transition.status));
   if (ended.length === 0) return;
-  const { clock } = context;
-  await abandonWaits({ clock, kinds: parts.waitKinds }, tx, ended.map(abandonedJob));
+  await abandonWaits(tx, parts.waitKinds, ended.map(abandonedJob), now);
 }
 
 /** A run that waits is due when the first of its waits is, or at once if one has ended meanwhile. */

@@ -4,7 +4,6 @@
  */
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { WaitKind } from '../../adapters/database/tables.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { isWaitKind, type WaitKinds } from './wait-kinds.ts';
 import { abandonSteps } from './wait-queries.ts';
 
@@ -14,18 +13,13 @@ export interface AbandonedJob {
   readonly isCancelled: boolean;
 }
 
-export interface AbandonedWaitsDeps {
-  readonly clock: Clock;
-  readonly kinds: WaitKinds;
-}
-
 /** Ends the open waits of ended jobs, and the steps around them. The caller has locked the jobs. */
 export async function abandonWaits(
-  { clock, kinds }: AbandonedWaitsDeps,
   tx: Transaction,
+  kinds: WaitKinds,
   jobs: readonly AbandonedJob[],
+  now: number,
 ): Promise<void> {
-  const now = clock.now();
   const byKind = new Map<WaitKind, Set<string>>();
   for (const isCancelled of [true, false]) {
     const ids = jobs.filter((job) => job.isCancelled === isCancelled).map(({ id }) => id);

@@ -7,26 +7,11 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import type { StepKind } from '../../adapters/database/tables.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
-import { type OpenClaim, write } from './claim-writes.ts';
+import type { OpenClaim } from './claim-writes.ts';
 import { resultOf } from './record-pages.ts';
-import { endRecord } from './record-queries.ts';
-import {
-  type AskedStep,
-  countBytes,
-  findRecord,
-  isFinalFailure,
-  noteRunning,
-  numberAfter,
-  type RecordedEnd,
-  type StepRecord,
-} from './records.ts';
-import {
-  insertSteps,
-  listStepsOfGeneration,
-  restartStep,
-  type StepOfGeneration,
-} from './step-queries.ts';
-import { activeStep, type StepError } from './step-rows.ts';
+import { type AskedStep, numberAfter, type RecordedEnd, type StepRecord } from './records.ts';
+import { listStepsOfGeneration, type StepOfGeneration } from './step-queries.ts';
+import type { StepError } from './step-rows.ts';
 
 /** Its name is the one that the code gave, or the `category/version/name` of a skill. */
 export interface WantedStep extends AskedStep {
@@ -56,87 +41,10 @@ export interface BegunStep {
   readonly after: number;
 }
 
-/**
- * Begins a step, unless its end is on record. `admit` rejects where it may not run now; what is on record
- * is given all the same.
- */
-export async function beginStep(
-  claim: OpenClaim,
-  wanted: WantedStep,
-  admit: () => Promise<void>,
-): Promise<BegunStep> {
-  const { job, deps } = claim;
-  const { key, kind, name, parent, digest, nth } = wanted;
-  const records = await claim.records();
-  const known = findRecord(records, kind, wanted);
-  if (known !== undefined) {
-    if (known.status === 'completed' || isFinalFailure(records, known, job.attempt)) {
-      const recorded = await endOnRecord(claim, known);
-      records.pending.delete(known.n);
-      return { n: known.n, recorded, after: 0 };
-    }
-    await admit();
-    await write(claim, (tx) => restartStep(tx, job, known.n, deps.clock.now()));
-    records.byKey.set(key, { ...known, status: 'active' });
-    noteRunning(records, known.n);
-    // If it has failed before, the code asks for the ends that followed only after this one.
-    return { n: known.n, recorded: undefined, after: known.told ?? Number.POSITIVE_INFINITY };
-  }
-  await admit();
-  const n = await nextStep(claim);
-  await write(claim, async (tx, isRepeat) => {
-    if (isRepeat && (await findInserted(claim, key, tx)) !== undefined) return;
-    const step = { n, kind, generation: key, parent, turn: nth, name, digest };
-    await insertSteps(tx, [activeStep(job, { ...step, started_at: deps.clock.now() })]);
-  });
-  const none = { attempt: null, seen_to: null, told: null, due_at: null };
-  records.byKey.set(key, { n, kind, name, nth, parent, status: 'active', digest, ...none });
-  return { n, recorded: undefined, after: Number.POSITIVE_INFINITY };
-}
-
 /** An open step that ends; `told` is the place of its end in the order in which the run gets ends. */
 export interface EndingStep extends Pick<WantedStep, 'key' | 'kind'> {
   readonly n: number;
   readonly told: number;
-}
-
-/** Ends a step; when. */
-export async function endStep(
-  claim: OpenClaim,
-  { key, kind, n, told }: EndingStep,
-  end: StepEnd,
-): Promise<number> {
-  const { job, deps } = claim;
-  const records = await claim.records();
-  const counter = await claim.numbers();
-  const isCompleted = 'result' in end;
-  if (isCompleted) countBytes(records, end.result);
-  const status = isCompleted ? 'completed' : 'failed';
-  const attempt = isCompleted || end.wasStopped !== true ? job.attempt : null;
-  const seen_to = kind === 'step' && !isCompleted ? counter.next - 1 : null;
-  const now = deps.clock.now();
-  await write(claim, (tx) =>
-    endRecord(tx, {
-      job_id: job.id,
-      n,
-      status,
-      result: isCompleted ? end.result : null,
-      memory: isCompleted && end.memory.length > 0 ? JSON.stringify(end.memory) : null,
-      error: isCompleted ? null : JSON.stringify(end.error),
-      attempt,
-      seen_to,
-      told,
-      now,
-    }),
-  );
-  const known = records.byKey.get(key);
-  if (known !== undefined) records.byKey.set(key, { ...known, status, attempt, seen_to });
-  return now;
-}
-
-/** Notes the place of an end that was on record before the run gets it. */
-export function noteTold({ told }: OpenClaim, n: number, place: number): void {
-  told.set(n, place);
 }
 
 /** The number of a step that is not on record yet. */

@@ -108,7 +108,7 @@ const told = statement<{ job_id: string; n: number; told: number }>()((db, p) =>
 );
 
 /** Records the places of ends in the order in which the run got them. */
-export function recordTold(
+export function recordPlaces(
   tx: Transaction,
   ends: readonly { job_id: string; n: number; told: number }[],
 ): Promise<void> {
