@@ -7,9 +7,10 @@ import type { Database } from '../src/adapters/database/database.ts';
 import { composeAgents } from '../src/apps/composition/agents.ts';
 import type { Memories } from '../src/core/memories/memories.ts';
 import { newMemory } from '../src/core/memories/record.ts';
-import { createRunMemories } from '../src/core/memories/run-memory.ts';
+import { RunMemories } from '../src/core/memories/run-memory.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { newId } from '../src/kernel/ids.ts';
+import { createLogger } from '../src/kernel/log.ts';
 import { anyWriter } from '../test/support/writers.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { type Figure, round } from './figures.ts';
@@ -59,7 +60,8 @@ export function measureMemorySearches(count: number): Promise<Figure[]> {
 async function measureOn(database: Database, name: string, count: number): Promise<Figure[]> {
   const base = { database, clock: systemClock };
   const { agents, memories } = composeAgents(base);
-  const startMemory = createRunMemories({ ...base, ...memories }, agents.memoryOf);
+  const log = createLogger('silent');
+  const runMemories = new RunMemories({ ...base, log }, memories, agents.memoryOf);
   await database.write((tx) => agents.createDefault(tx, organizationId, 0));
   const some = Array.from({ length: agentsCount }, (_, i) => `agent-${i}`);
   for (const id of [one, ...some]) await agents.create(anyWriter(organizationId), { id });
@@ -81,7 +83,7 @@ async function measureOn(database: Database, name: string, count: number): Promi
     ] as const) {
       const of = { organizationId, agentId };
       const recall = (query: string) =>
-        startMemory({ ...of, ...run }).ask('recall', { query, limit: page.limit });
+        runMemories.begin({ ...of, ...run }).ask('recall', { query, limit: page.limit });
       const list = (q: string) => memories.list(of, { q }, page);
       const asked = `${name}, ${where}: ${question.name}`;
       figures.push(await ask(question, { name: `${asked}, recall by a run`, search: recall }));

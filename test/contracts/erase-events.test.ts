@@ -197,7 +197,7 @@ describe.each(await engines())('on $name', (engine) => {
     const deps = { database, clock, jobs: world.jobs, log, writer: 'a test' };
 
     const erased = await eraseUser(
-      { ...deps, memories: { ...memories, eraseUser: eraseMemories } },
+      { ...deps, memories: Object.create(memories, { eraseUser: { value: eraseMemories } }) },
       user,
     );
 

@@ -2,8 +2,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { ClaimedJob } from '../../src/core/jobs/jobs.store.ts';
 import {
-  createRunMemories,
   type MemoryChange,
+  RunMemories,
   type RunMemory,
 } from '../../src/core/memories/run-memory.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -380,11 +380,12 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await jobsWorld(engine, { freeSlots: () => 1 });
       await world.submit();
       const job = world.begun[0] as ClaimedJob;
-      const start = createRunMemories(world, world.agents.memoryOf);
+      const { context, memories, agents } = world;
+      const runMemories = new RunMemories(context, memories, agents.memoryOf);
       return {
         world,
         begin: () =>
-          start({
+          runMemories.begin({
             ...own,
             userId: null,
             jobId: job.id,

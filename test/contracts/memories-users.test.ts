@@ -3,7 +3,8 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { newMemory } from '../../src/core/memories/record.ts';
-import { createRunMemories, type MemoryChange } from '../../src/core/memories/run-memory.ts';
+import { type MemoryChange, RunMemories } from '../../src/core/memories/run-memory.ts';
+import { createLogger } from '../../src/kernel/log.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
@@ -21,9 +22,10 @@ async function world(engine: Engine) {
     await database.write((tx) => agents.createDefault(tx, 'default', 0));
     await agents.create(anyWriter(), { id: 'support' });
   }
-  const start = createRunMemories({ database, clock }, agents.memoryOf);
+  const log = createLogger('silent');
+  const runMemories = new RunMemories({ database, clock, log }, memories, agents.memoryOf);
   const runFor = (userId: string | null) =>
-    start({
+    runMemories.begin({
       ...own,
       ...{ userId, jobId: 'job', conversationId: 'conversation', acceptedAt: clock.now() },
     });

@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { createEmbedMemories } from '../../src/core/memories/embed-memories.ts';
-import { createVectorIndex } from '../../src/core/memories/vector-index.ts';
+import { MemoryVectors } from '../../src/core/memories/embed-memories.ts';
+import { VectorIndex } from '../../src/core/memories/vector-index.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -41,9 +41,9 @@ async function world(database: Database) {
     isWaiting: () => false,
     postpone() {},
   };
-  const index = createVectorIndex({ database, clock, log, exactMax: 0 });
+  const index = new VectorIndex({ database, clock, log }, 0);
   const base = { database, clock, log };
-  const { embedSome } = createEmbedMemories({ base, embedder, index, holder: 'test' });
+  const vectors = new MemoryVectors(base, { embedder, index }, 'test');
   const { agents, memories } = composeAgents({ database, clock });
   await database.write((tx) => agents.createDefault(tx, 'default', 0));
   return {
@@ -53,7 +53,7 @@ async function world(database: Database) {
       memories.create(own, { content: text }, userId),
     async embed() {
       clock.advance(120_000);
-      while ((await embedSome()) > 0);
+      while ((await vectors.embedSome()) > 0);
     },
     /** The texts nearest to another one, of the owners with these kinds; null without an index. */
     async nearest(text: string, kind: 'own' | 'together', most: number) {

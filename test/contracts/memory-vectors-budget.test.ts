@@ -51,7 +51,7 @@ describe.each(await engines())('on $name', (engine) => {
     await given(...texts.map((text): [string, null] => [text, null]));
     provider.script(() => 'hang');
     const process = processWith('small');
-    const hanging = process.embedSome();
+    const hanging = process.vectors.embedSome();
     await expect.poll(() => provider.requests.length).toBe(1);
     const [held] = await usage();
     expect(held?.reserved_tokens).toBeLessThanOrEqual(2_000);
@@ -69,7 +69,7 @@ describe.each(await engines())('on $name', (engine) => {
     );
 
     expect(reservation).toMatchObject({ kind: 'granted', output: 1_000 });
-    process.stop();
+    process.embedder.stop();
     await hanging;
   });
 
@@ -80,7 +80,7 @@ describe.each(await engines())('on $name', (engine) => {
     await given(['Ada has bought an automobile', null]);
     provider.script(() => 'hang');
     const died = processWith('small');
-    const hanging = died.embedSome();
+    const hanging = died.vectors.embedSome();
     await expect.poll(() => provider.requests.length).toBe(1);
     expect(await usage()).toMatchObject([{ owner_kind: 'agent', reserved_tokens: 28 }]);
     clock.advance(60_000);
@@ -95,7 +95,7 @@ describe.each(await engines())('on $name', (engine) => {
       { owner_kind: 'embedding_model', ...charged },
     ];
     expect(await usage()).toMatchObject(expected);
-    died.stop();
+    died.embedder.stop();
     await hanging;
     expect(await usage()).toMatchObject(expected);
     expect(await endLostCalls({ database, clock })).toBe(0);
@@ -121,12 +121,12 @@ describe.each(await engines())('on $name', (engine) => {
     await given(['Ada has bought an automobile', null]);
     provider.script(() => 'hang');
     const process = processWith('small');
-    const hanging = process.embedSome();
+    const hanging = process.vectors.embedSome();
     await expect.poll(() => provider.requests.length).toBe(1);
 
     await agents.remove(anyWriter(own.organizationId), own.agentId);
     await agents.create(anyWriter(own.organizationId), { id: own.agentId });
-    process.stop();
+    process.embedder.stop();
     await hanging;
 
     expect(await usage()).toMatchObject([

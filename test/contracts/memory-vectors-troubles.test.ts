@@ -142,7 +142,8 @@ describe.each(await engines())('on $name', (engine) => {
     await given(...texts);
     const processes = [processWith('small'), processWith('small')];
 
-    while ((await awaiting()) > 0) await Promise.all(processes.map((one) => one.embedSome()));
+    while ((await awaiting()) > 0)
+      await Promise.all(processes.map((one) => one.vectors.embedSome()));
 
     expect(await vectors()).toBe(300);
     const sent = provider.requests.flatMap(({ input }) => input);

@@ -162,15 +162,15 @@ describe.each(await engines())('on $name', (engine) => {
   test('a process with an earlier model makes none while a later one has another', async () => {
     const { given, processWith, provider, clock } = await vectorsWorld(engine);
     const earlier = processWith('small');
-    await earlier.embedSome();
+    await earlier.vectors.embedSome();
     clock.advance(1);
     const later = processWith('large');
-    await later.embedSome();
+    await later.vectors.embedSome();
     await given(['Ada has bought an automobile', null]);
 
-    expect(await earlier.embedSome()).toBe(0);
-    expect(await later.embedSome()).toBe(1);
-    expect(await earlier.embedSome()).toBe(0);
+    expect(await earlier.vectors.embedSome()).toBe(0);
+    expect(await later.vectors.embedSome()).toBe(1);
+    expect(await earlier.vectors.embedSome()).toBe(0);
     expect(provider.requests.map(({ model }) => model)).toEqual(['large']);
   });
 
@@ -199,15 +199,15 @@ describe.each(await engines())('on $name', (engine) => {
     const [first, second] = [processWith('small'), processWith('small')];
     clock.advance(120_000);
     provider.script(() => 'hang');
-    const hanging = first.embedSome();
+    const hanging = first.vectors.embedSome();
     await expect.poll(() => provider.requests.length).toBe(2);
 
-    expect(await second.embedSome()).toBe(0);
+    expect(await second.vectors.embedSome()).toBe(0);
     expect(provider.requests.length).toBe(2);
     provider.script(() => null);
     clock.advance(120_000);
-    expect(await second.embedSome()).toBe(1);
-    first.stop();
+    expect(await second.vectors.embedSome()).toBe(1);
+    first.embedder.stop();
     expect(await hanging).toBe(0);
   });
 

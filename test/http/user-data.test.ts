@@ -470,7 +470,9 @@ test('a job that is accepted during an erasure is left, and named', async () => 
     return erased;
   };
 
-  const answer = await erase({ memories: { ...memories, eraseUser: eraseMemories } });
+  const answer = await erase({
+    memories: Object.create(memories, { eraseUser: { value: eraseMemories } }),
+  });
 
   expect(answer).toMatchObject({ done: false, waits_for: started, memories: 1, jobs: 1 });
   expect((await tenant.get(`/api/jobs/${before.body.job_id}`)).body.user_id).toBe('erased');

@@ -3,7 +3,7 @@ import { expect, onTestFinished } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeEmbeddings } from '../../src/apps/composition/embeddings.ts';
 import type { Meaning } from '../../src/core/memories/meaning.ts';
-import { createRunMemories } from '../../src/core/memories/run-memory.ts';
+import { RunMemories } from '../../src/core/memories/run-memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import type { Engine } from './databases.ts';
 import { manualClock } from './manual-clock.ts';
@@ -36,7 +36,7 @@ export async function vectorsWorld(engine: Engine) {
         tokensUsed() {},
       },
     });
-    onTestFinished(() => embeddings.stop());
+    onTestFinished(() => embeddings.embedder.stop());
     return embeddings;
   };
   let embeddings = processWith('small');
@@ -48,20 +48,21 @@ export async function vectorsWorld(engine: Engine) {
     await agents.create(anyWriter(), { id: 'support' });
     await agents.create(anyWriter('other'), { id: 'support' });
   }
-  const start = createRunMemories({ database, clock, meaning }, agents.memoryOf);
+  const log = createLogger('silent');
+  const runMemories = new RunMemories({ database, clock, log }, memories, agents.memoryOf);
   return {
     ...{ database, clock, provider, events, agents, memories, processWith },
     /** Makes all vectors that are missing. */
     async embed() {
-      while ((await embeddings.embedSome()) > 0);
-      await embeddings.embedSome();
+      while ((await embeddings.vectors.embedSome()) > 0);
+      await embeddings.vectors.embedSome();
     },
-    awaiting: () => embeddings.countAwaiting(),
+    awaiting: () => embeddings.vectors.countAwaiting(),
     use(next: ReturnType<typeof processWith>) {
       embeddings = next;
     },
     runFor: (userId: string | null) =>
-      start({
+      runMemories.begin({
         ...own,
         userId,
         jobId: 'job',

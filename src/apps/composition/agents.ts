@@ -7,7 +7,7 @@ import type { KnownSkills } from '../../core/agents/covered.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Meaning } from '../../core/memories/meaning.ts';
-import { createMemories, memoriesOfAgent } from '../../core/memories/memories.ts';
+import { Memories, memoriesOfAgent } from '../../core/memories/memories.ts';
 import { budgetsOfAgent } from '../../core/usage/budgets.ts';
 import type { Bus } from '../../kernel/bus.ts';
 import { schedulesOfAgent } from '../../platform/schedules/schedules.store.ts';
@@ -56,6 +56,6 @@ export function composeAgents(
     { skills, dependents: agentDependents, changes: agentChanges },
   );
   const agentVersions = new AgentVersions({ database }, agents);
-  const memories = createMemories({ database, clock, agents, meaning });
+  const memories = new Memories({ database, clock }, agents, meaning);
   return { agents, agentChanges, agentVersions, memories };
 }

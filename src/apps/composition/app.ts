@@ -165,7 +165,7 @@ async function stop(started: Started): Promise<void> {
   // queued.
   if (cluster === null) await endRuns(started, idle, graceEnds);
   stopping.abort();
-  slices.embeddings?.stop();
+  slices.embeddings?.embedder.stop();
   const deadlineMs = Math.max(leastDrainMs, graceEnds - clock.monotonic());
   const announceMs = Math.min(announceMaxMs, config.shutdownGraceMs / 8);
   await drain({ deadlineMs, announceMs: cluster === null ? announceMs : null });

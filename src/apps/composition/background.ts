@@ -72,7 +72,7 @@ export function startBackground(
     // Also without EMBEDDING_MODEL: an earlier process may have had one.
     tasks.push([purgeEveryMs, () => endLostCalls({ database: parts.database, clock })]);
     const { embeddings } = slices;
-    if (embeddings !== null) tasks.push([embedEveryMs, () => embeddings.embedSome()]);
+    if (embeddings !== null) tasks.push([embedEveryMs, () => embeddings.vectors.embedSome()]);
   }
   tasks.push(...clusterTasks(parts, slices, clock));
   const onTaskError = (err: unknown) =>

@@ -7,9 +7,9 @@ import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
 import { createEmbedder } from '../../core/embeddings/embedder.ts';
-import { createEmbedMemories } from '../../core/memories/embed-memories.ts';
-import { createMeaning } from '../../core/memories/meaning.ts';
-import { createVectorIndex } from '../../core/memories/vector-index.ts';
+import { MemoryVectors } from '../../core/memories/embed-memories.ts';
+import { Meaning } from '../../core/memories/meaning.ts';
+import { VectorIndex } from '../../core/memories/vector-index.ts';
 import { newId } from '../../kernel/ids.ts';
 import { providerSettings, warnOfModel } from './provider-settings.ts';
 
@@ -43,8 +43,8 @@ export function composeEmbeddings({
       if (usage !== null) metrics.tokensUsed(usage, cost);
     },
   });
-  const index = createVectorIndex({ database, clock, log });
-  const meaning = createMeaning({ database, embedder, index });
-  const vectors = createEmbedMemories({ base, embedder, index, holder: newId() });
-  return { meaning, ...vectors, stop: embedder.stop };
+  const index = new VectorIndex(base);
+  const meaning = new Meaning(database, embedder, index);
+  const vectors = new MemoryVectors(base, { embedder, index }, newId());
+  return { meaning, vectors, embedder };
 }

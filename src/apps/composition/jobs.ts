@@ -29,7 +29,7 @@ import { openUnconfirmedClaims } from '../../core/jobs/unconfirmed-claims.ts';
 import { sleep } from '../../core/journal/sleep.ts';
 import type { WaitKinds, WaitKindVerbs } from '../../core/journal/wait-kinds.ts';
 import type { Memories } from '../../core/memories/memories.ts';
-import { createRunMemories } from '../../core/memories/run-memory.ts';
+import { RunMemories } from '../../core/memories/run-memory.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { SkillSettings } from '../../core/skills/settings.ts';
 import type { QueueName } from '../../kernel/queues.ts';
@@ -92,7 +92,7 @@ export function composeJobRuns(
     skillSettings: slices.skillSettings,
     admission,
     reports: new Reports(context, feed),
-    startMemory: createRunMemories({ ...context, ...slices.memories }, slices.agents.memoryOf),
+    memories: new RunMemories(context, slices.memories, slices.agents.memoryOf),
     thinking: slices.thinking,
     waitKinds,
     yieldSlot: createYieldSlot(consumers, config.modelWaitsMax),

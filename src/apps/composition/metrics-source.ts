@@ -19,7 +19,7 @@ import type { Parts } from './parts.ts';
 interface Read {
   readonly dispatcher: Dispatcher;
   readonly writes: WatchedWrites;
-  readonly embeddings: Pick<ComposedEmbeddings, 'countAwaiting'> | null;
+  readonly embeddings: Pick<ComposedEmbeddings, 'vectors'> | null;
 }
 
 /** `liveOf` tells how many processes of a role there are. */
@@ -39,7 +39,7 @@ export function metricsSource(
         findOldestDue(database.read, 'scheduled-jobs', now),
         findOverdue(database.read, now),
         dispatcher.lagMs(),
-        embeddings?.countAwaiting() ?? 0,
+        embeddings?.vectors.countAwaiting() ?? 0,
       ]);
       return {
         oldestDueMs: {

@@ -5,7 +5,7 @@
 
 import { checkBytes, defaultTag, type MemoryFields } from '../../core/memories/fields.ts';
 import type { MemoryVerb } from '../../core/memories/memory-verbs.ts';
-import { createRunBounds, type RunBounds } from '../../core/memories/run-bounds.ts';
+import { MemoryBounds } from '../../core/memories/run-bounds.ts';
 import type { MemoryChange } from '../../core/memories/run-memory.ts';
 import {
   type Recollection,
@@ -40,7 +40,7 @@ export type Memories = readonly Entry[];
 
 export interface ScriptedMemory {
   entries: Entry[];
-  readonly bounds: RunBounds;
+  readonly bounds: MemoryBounds;
   /** The user for whom it runs. */
   readonly userId: string | null;
   /** Entries that were there when the run began. */
@@ -77,7 +77,7 @@ export function openMemory(
 ): ScriptedMemory {
   const { userId = null } = script.options;
   const known = new Set(memories);
-  return { entries: [...memories], userId, known, bounds: createRunBounds(), now, newId };
+  return { entries: [...memories], userId, known, bounds: new MemoryBounds(), now, newId };
 }
 
 /** The newest first. */

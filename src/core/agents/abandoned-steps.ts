@@ -12,7 +12,7 @@ import { addDialogue } from '../conversations/record.ts';
 import { endSteps, listActiveSteps, type StepRow } from '../journal/step-queries.ts';
 import { endedStep, type JournalJob } from '../journal/step-rows.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
-import { listJobsAbove } from './agent-tree.store.ts';
+import { listJobsAbove } from './agent-tree-queries.ts';
 import { costsOf } from './call-costs.ts';
 import { streamedBytesOf } from './streamed-bytes.store.ts';
 import { tokensOfBytes } from './text-size.ts';

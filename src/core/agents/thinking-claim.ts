@@ -8,8 +8,8 @@ import type { Conversations } from '../conversations/conversations.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
-import { type JobAndAgent, listJobsAbove } from './agent-tree.store.ts';
 import { topOf } from './agent-tree.ts';
+import { type JobAndAgent, listJobsAbove } from './agent-tree-queries.ts';
 import { listCreatedBetween } from './agents.store.ts';
 import { clockSkewMs } from './removed-agents.ts';
 

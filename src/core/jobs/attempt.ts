@@ -4,8 +4,6 @@
  */
 
 import type { YieldSlot } from '../../adapters/queue/queue.ts';
-import { isUnavailable } from '../../kernel/errors.ts';
-import { permanentError } from '../../kernel/permanent-error.ts';
 import type { SkillCall, SkillResult } from '../agents/attempt.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { Context } from '../context/context.ts';
@@ -16,7 +14,7 @@ import { JournalFault, type Records } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
-import type { RunMemory, StartRunMemory } from '../memories/run-memory.ts';
+import type { RunMemories, RunMemory } from '../memories/run-memory.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillSettings } from '../skills/settings.ts';
 import type { Admission } from './admission.ts';
@@ -32,7 +30,7 @@ export interface Runs {
   readonly skillSettings: SkillSettings;
   readonly admission: Admission;
   readonly reports: Reports;
-  readonly startMemory: StartRunMemory;
+  readonly memories: RunMemories;
   readonly thinking: Thinking;
   readonly waitKinds: WaitKinds;
   /** Yields the slot of a run that waits for a model or for a person. */
@@ -103,52 +101,17 @@ export function streamOf(attempt: Attempt): ReportStream {
 }
 
 export function memoryOf(attempt: Attempt): RunMemory {
-  const { job } = attempt;
-  attempt.memory ??= readOnlyInTrial(job, loggingOutages(attempt, startMemory(attempt)));
-  return attempt.memory;
-}
-
-const startMemory = ({ runs, job }: Attempt): RunMemory =>
-  runs.startMemory({
+  const { job, runs } = attempt;
+  attempt.memory ??= runs.memories.begin({
     organizationId: job.organization_id,
     agentId: job.agent_id,
     userId: memoryUserOf(job),
     jobId: job.id,
     conversationId: job.conversation_id,
     acceptedAt: job.created_at,
+    isTrial: job.agent_overrides !== null,
   });
-
-/** The skill learns only that the memory cannot be used; an operator needs the cause. */
-function loggingOutages({ runs, job }: Attempt, memory: RunMemory): RunMemory {
-  return {
-    ...memory,
-    ask: async (verb, payload, asker) => {
-      try {
-        return await memory.ask(verb, payload, asker);
-      } catch (error) {
-        if (isUnavailable(error)) {
-          const { cause: err = error } = error as Error;
-          runs.context.log.warn(
-            { err, job_id: job.id, verb },
-            'the memory of an agent could not be used',
-          );
-        }
-        throw error;
-      }
-    },
-  };
-}
-
-/** A trial reads the agent's memory and does not change it. */
-function readOnlyInTrial({ agent_overrides }: ClaimedJob, memory: RunMemory): RunMemory {
-  if (agent_overrides === null) return memory;
-  return {
-    ...memory,
-    ask: async (verb, payload, asker) => {
-      if (verb !== 'recall') throw permanentError('a trial may only read the memory of its agent');
-      return memory.ask(verb, payload, asker);
-    },
-  };
+  return attempt.memory;
 }
 
 export function journalOf(attempt: Attempt): Journal {

@@ -7,7 +7,7 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { waitMaxMs } from '../../kernel/step-bounds.ts';
-import { listJobsAbove } from '../agents/agent-tree.store.ts';
+import { listJobsAbove } from '../agents/agent-tree-queries.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import { deadlineAfter, type WaitKindVerbs } from '../journal/wait-kinds.ts';

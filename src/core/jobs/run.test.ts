@@ -4,7 +4,7 @@ import type { Database } from '../../adapters/database/database.ts';
 import type { RunSurroundings } from '../agents/attempt.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
-import type { RunMemory } from '../memories/run-memory.ts';
+import type { RunMemories, RunMemory } from '../memories/run-memory.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { Runs } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
@@ -45,7 +45,9 @@ test('a first report that is made while the thinking ends is recorded before the
 
 test('a run that asks its memory alone leaves no steps to be ended', async () => {
   const { start, handlers } = runsOf({
-    startMemory: () => ({ ask: async () => 'remembered' }) as Partial<RunMemory> as RunMemory,
+    memories: {
+      begin: () => ({ ask: async () => 'remembered' }) as Partial<RunMemory> as RunMemory,
+    } as Partial<RunMemories> as RunMemories,
   });
   const run = start({ id: 'a', started_at: 1, epoch: 1 } as ClaimedJob);
   const ask = (kind: string) => handlers().onAsk(kind, {}, new AbortController().signal, null);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type CodeRow, createCodeCache, type OwnerCodes } from './code-cache.ts';
+import { CodeCache, type CodeRow, type OwnerCodes } from './code-cache.ts';
 
 /** Of 32 dimensions, so that an entry has 12 bytes. */
 const codeOf = (n: number) => Uint8Array.of(n >> 24, n >> 16, n >> 8, n);
@@ -24,7 +24,7 @@ function ownerOf(key: string, rows: CodeRow[]) {
 }
 
 test('an owner has half of the bytes at most, in which its last codes are', async () => {
-  const cache = createCodeCache(2 * 1_200);
+  const cache = new CodeCache(2 * 1_200);
   const { owner, add, asked } = ownerOf('all', []);
   const nearest = async (n: number) => (await cache.nearest(owner(), codeOf(n), 1, null))[0];
   add(250);
@@ -44,7 +44,7 @@ test('an owner has half of the bytes at most, in which its last codes are', asyn
 });
 
 test('two owners of a search fit together, and are read once', async () => {
-  const cache = createCodeCache(2 * 1_200);
+  const cache = new CodeCache(2 * 1_200);
   const owners = ['own', 'together', 'other'].map((key) => {
     const one = ownerOf(key, []);
     one.add(500);

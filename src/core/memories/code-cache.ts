@@ -54,56 +54,59 @@ export interface OwnerCodes {
   before(last: number): Promise<number>;
 }
 
-export type CodeCache = ReturnType<typeof createCodeCache>;
+export class CodeCache {
+  readonly #bytesMax: number;
+  /** Least recently used first. */
+  readonly #entries = new Map<string, Entry>();
 
-/** `bytesMax` must hold two owners, because a search compares the agent's own codes and those of its users. */
-export function createCodeCache(bytesMax = cacheBytesMax) {
-  // Least recently used first.
-  const entries = new Map<string, Entry>();
+  /** `bytesMax` must hold two owners, because a search compares the agent's own codes and those of its users. */
+  constructor(bytesMax = cacheBytesMax) {
+    this.#bytesMax = bytesMax;
+  }
 
-  function entryOf({ key, dimensions, count }: OwnerCodes): Entry {
-    const known = entries.get(key);
-    entries.delete(key);
+  /** The numbers of the owner's `most` memories whose codes differ least from `code`. */
+  async nearest(
+    owner: OwnerCodes,
+    code: Uint8Array,
+    most: number,
+    mayBe: ((seq: number) => boolean) | null,
+  ): Promise<number[]> {
+    const entry = this.#entryOf(owner);
+    entry.reading = entry.reading.catch(() => {}).then(() => readOn(entry, owner));
+    await entry.reading;
+    this.#makeRoom();
+    const { length, seqs, codes } = entry;
+    const distances = new Uint16Array(length);
+    for (let from = 0; from < length; from += comparedMax) {
+      if (from > 0) await turn();
+      const to = Math.min(length, from + comparedMax);
+      compare(codes, wordsIn(code), distances, { from, to });
+    }
+    return nearestOf(seqs, distances, most, mayBe);
+  }
+
+  /** Drops all codes, for example when a user is erased. */
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  #entryOf({ key, dimensions, count }: OwnerCodes): Entry {
+    const known = this.#entries.get(key);
+    this.#entries.delete(key);
     const isFit = known !== undefined && known.length <= count * excess + excessMin;
-    const entry = isFit ? known : emptyEntry(key, wordsOf(dimensions), bytesMax / 2);
-    entries.set(key, entry);
+    const entry = isFit ? known : emptyEntry(key, wordsOf(dimensions), this.#bytesMax / 2);
+    this.#entries.set(key, entry);
     return entry;
   }
 
-  function makeRoom(): void {
-    let bytes = [...entries.values()].reduce((sum, one) => sum + sizeOf(one), 0);
-    for (const [key, entry] of entries) {
-      if (bytes <= bytesMax) break;
-      entries.delete(key);
+  #makeRoom(): void {
+    let bytes = [...this.#entries.values()].reduce((sum, one) => sum + sizeOf(one), 0);
+    for (const [key, entry] of this.#entries) {
+      if (bytes <= this.#bytesMax) break;
+      this.#entries.delete(key);
       bytes -= sizeOf(entry);
     }
   }
-
-  return {
-    /** The numbers of the owner's `most` memories whose codes differ least from `asked`. */
-    async nearest(
-      owner: OwnerCodes,
-      asked: Uint8Array,
-      most: number,
-      mayBe: ((seq: number) => boolean) | null,
-    ): Promise<number[]> {
-      const entry = entryOf(owner);
-      entry.reading = entry.reading.catch(() => {}).then(() => readOn(entry, owner));
-      await entry.reading;
-      makeRoom();
-      const { length, seqs, codes } = entry;
-      const distances = new Uint16Array(length);
-      for (let from = 0; from < length; from += comparedMax) {
-        if (from > 0) await turn();
-        const to = Math.min(length, from + comparedMax);
-        compare(codes, wordsIn(asked), distances, { from, to });
-      }
-      return nearestOf(seqs, distances, most, mayBe);
-    },
-
-    /** Drops all codes, for example when a user is erased. */
-    clear: () => entries.clear(),
-  };
 }
 
 function emptyEntry(key: string, words: number, bytes: number): Entry {

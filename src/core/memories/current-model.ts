@@ -2,9 +2,9 @@
  * The current embedding model: that of the process that started last. A process with another model makes no vectors,
  * because the two would replace each other's.
  */
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
 import type { Clock } from '../../kernel/clock.ts';
-import type { Logger } from '../../kernel/log.ts';
+import type { Context } from '../context/context.ts';
 import {
   activateModel,
   type EmbeddingModel,
@@ -14,55 +14,49 @@ import {
   lockModels,
 } from './embedding-models.store.ts';
 
-interface CurrentModelDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
+type ModelContext = Pick<Context, 'database' | 'clock' | 'log'>;
+
+export class CurrentModel {
+  readonly #context: ModelContext;
   /** The embedder of this process. */
-  readonly embedder: { readonly model: string };
-}
-
-interface CurrentModelState extends CurrentModelDeps {
+  readonly #embedder: { readonly model: string };
   /** Whether this process has made its model the current one. */
-  isActivated: boolean;
+  #isActivated = false;
   /** Whether the log already says that another process has another model. */
-  isOutdated: boolean;
-}
+  #isOutdated = false;
 
-/** The model of this process; the first call makes it the current one. Null if a later process has another model. */
-export function createCurrentModel(deps: CurrentModelDeps) {
-  const { database, clock, log, embedder } = deps;
-  const state: CurrentModelState = {
-    ...{ database, clock, log, embedder },
-    ...{ isActivated: false, isOutdated: false },
-  };
-  return () => currentModel(state);
-}
+  constructor(context: ModelContext, embedder: { readonly model: string }) {
+    this.#context = context;
+    this.#embedder = embedder;
+  }
 
-async function currentModel(state: CurrentModelState): Promise<EmbeddingModel | null> {
-  const { database, clock, embedder, log } = state;
-  if (!state.isActivated) {
-    const { model } = embedder;
-    await database.write(async (tx) => {
-      await lockModels(tx);
-      const known = await findModel(tx, { model });
-      const at = await activationTime(tx, clock);
-      if (known === undefined) await insertModel(tx, { model, dimensions: null, at });
-      else await activateModel(tx, known.id, at);
-    });
-    state.isActivated = true;
+  /** The model of this process; the first call makes it the current one. Null if a later process has another model. */
+  async find(): Promise<EmbeddingModel | null> {
+    const { database, clock, log } = this.#context;
+    const embedder = this.#embedder;
+    if (!this.#isActivated) {
+      const { model } = embedder;
+      await database.write(async (tx) => {
+        await lockModels(tx);
+        const known = await findModel(tx, { model });
+        const at = await activationTime(tx, clock);
+        if (known === undefined) await insertModel(tx, { model, dimensions: null, at });
+        else await activateModel(tx, known.id, at);
+      });
+      this.#isActivated = true;
+    }
+    const active = await findActiveModel(database.read, {});
+    if (active === undefined) return null;
+    if (active.model === embedder.model) return active;
+    if (!this.#isOutdated) {
+      this.#isOutdated = true;
+      log.warn(
+        { embedding_model: embedder.model, other: active.model },
+        'a process that started later has another EMBEDDING_MODEL: this one makes no vectors of memories',
+      );
+    }
+    return null;
   }
-  const active = await findActiveModel(database.read, {});
-  if (active === undefined) return null;
-  if (active.model === embedder.model) return active;
-  if (!state.isOutdated) {
-    state.isOutdated = true;
-    log.warn(
-      { embedding_model: embedder.model, other: active.model },
-      'a process that started later has another EMBEDDING_MODEL: this one makes no vectors of memories',
-    );
-  }
-  return null;
 }
 
 /** A time after all earlier activations, even if the clock of another process was ahead. */

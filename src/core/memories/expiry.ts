@@ -3,26 +3,24 @@ import type { Database, Transaction } from '../../adapters/database/database.ts'
 import { PlatformError } from '../../kernel/errors.ts';
 import { expiredOf, nextExpiry } from './memories.store.ts';
 import { findExpiringOwner, type OwnerRow, setNextExpiry } from './owners.store.ts';
-import { agentOf, markRemoved, ownersSeen } from './owners.ts';
+import { type AgentsOfMemories, agentOf, markRemoved, ownersSeen } from './owners.ts';
 import { deleteRows } from './record.ts';
 
 /** Rows deleted in one transaction, and transactions of one call. */
 const expiredRowsMax = 500;
 const stepsMax = 20;
 
-interface ExpiryDeps {
-  readonly database: Database;
-  /** Locks an agent; throws `404 not_found` for a deleted one. */
-  lock(tx: Transaction, organizationId: string, agentId: string): Promise<unknown>;
-}
-
 /** Deletes some of the memories that have expired by `now`; returns how many. */
-export async function deleteExpired(deps: ExpiryDeps, now: number): Promise<number> {
+export async function deleteExpired(
+  database: Database,
+  agents: AgentsOfMemories,
+  now: number,
+): Promise<number> {
   let deleted = 0;
   for (let step = 0; step < stepsMax; step++) {
-    const owner = await findExpiringOwner(deps.database.read, { now });
+    const owner = await findExpiringOwner(database.read, { now });
     if (owner === undefined) break;
-    deleted += await deps.database.write((tx) => deleteSome(deps, tx, owner, now));
+    deleted += await database.write((tx) => deleteSome(agents, tx, owner, now));
   }
   return deleted;
 }
@@ -30,14 +28,14 @@ export async function deleteExpired(deps: ExpiryDeps, now: number): Promise<numb
 type ExpiringOwner = NonNullable<Awaited<ReturnType<typeof findExpiringOwner>>>;
 
 async function deleteSome(
-  { lock }: ExpiryDeps,
+  agents: AgentsOfMemories,
   tx: Transaction,
   owner: ExpiringOwner,
   now: number,
 ): Promise<number> {
   const owning = agentOf(owner);
   try {
-    await lock(tx, owning.organizationId, owning.agentId);
+    await agents.lock(tx, owning.organizationId, owning.agentId);
   } catch (error) {
     if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
     // The agent is deleted, so leave the memories to the purge.

@@ -3,8 +3,7 @@
  * the vectors of the nearest codes exactly, in the same way on both databases.
  */
 import type { Database, Handle } from '../../adapters/database/database.ts';
-import { bind } from '../../kernel/bind.ts';
-import { type CodeCache, createCodeCache } from './code-cache.ts';
+import { CodeCache } from './code-cache.ts';
 import { codeOf, similarity, vectorOf } from './codes.ts';
 import { findModel } from './embedding-models.store.ts';
 import { type OwnerRow, ownerKinds } from './owners.store.ts';
@@ -62,64 +61,63 @@ export interface Near {
   readonly id: string;
 }
 
-interface MeaningDeps {
-  readonly database: Database;
-  readonly embedder: Embedder;
-  /** The vector index of PostgreSQL; finds nothing elsewhere. */
-  readonly index: Pick<VectorIndex, 'nearest'>;
-}
-
-interface MeaningState extends MeaningDeps {
-  readonly codes: CodeCache;
-}
-
-export type Meaning = ReturnType<typeof createMeaning>;
-
-export function createMeaning(deps: MeaningDeps) {
-  const state: MeaningState = { ...deps, codes: createCodeCache() };
-  return { ...bind(state, { nearest }), clear: () => state.codes.clear() };
-}
-
 /** A query with phrases needs their exact words, and a query without words has no meaning to search by. */
 const hasMeaning = ({ sought, phrases }: Query) => sought.length > 0 && phrases.length === 0;
 
-/** The memories nearest to the text, nearest first; empty if the text or the memories have no vector. */
-async function nearest(
-  { database: { read }, embedder, index, codes }: MeaningState,
-  owning: Owning,
-  sought: Sought,
-  text: string,
-): Promise<readonly Near[]> {
-  if (sought.owners.length === 0 || !hasMeaning(queryOf(text))) return [];
-  const model = await findModel(read, { model: embedder.model });
-  if (model === undefined || model.dimensions === null) return [];
-  const seen = seenOf(sought.owners);
-  if (!(await hasVectors(read, seen, model.id))) return [];
-  const asked = await embedder.question(owning, text);
-  if (asked === null || asked.length !== model.dimensions) return [];
-  const wanted = { ...sought, model: model.id, dimensions: model.dimensions };
-  const indexed =
-    sought.tag === undefined
-      ? await index.nearest(seen, {
-          model: model.id,
-          vector: asked,
-          most: comparedMax,
-          count: sought.owners.reduce((sum, { count }) => sum + count, 0),
-        })
-      : null;
-  const seqs = indexed ?? (await candidates(read, codes, seen, wanted, codeOf(asked)));
-  if (seqs.length === 0) return [];
-  const { now, tag } = sought;
-  const rows = await vectorsOf(read, seen, { seqs, model: model.id, now, tag });
-  return rows
-    .map(({ seq, id, vector }) => ({
-      seq: Number(seq),
-      id,
-      likeness: similarity(asked, vectorOf(vector)),
-    }))
-    .filter(({ likeness }) => likeness > 0)
-    .sort((a, b) => b.likeness - a.likeness || b.seq - a.seq)
-    .slice(0, foundMax);
+/** Semantic search by the model of a process. */
+export class Meaning {
+  readonly database: Database;
+  readonly embedder: Embedder;
+  /** The vector index of PostgreSQL; finds nothing elsewhere. */
+  readonly index: VectorIndex;
+  readonly codes = new CodeCache();
+
+  constructor(database: Database, embedder: Embedder, index: VectorIndex) {
+    this.database = database;
+    this.embedder = embedder;
+    this.index = index;
+  }
+
+  /** The memories nearest to the text, nearest first; empty if the text or the memories have no vector. */
+  async nearest(owning: Owning, sought: Sought, text: string): Promise<readonly Near[]> {
+    const { embedder, index, codes } = this;
+    const { read } = this.database;
+    if (sought.owners.length === 0 || !hasMeaning(queryOf(text))) return [];
+    const model = await findModel(read, { model: embedder.model });
+    if (model === undefined || model.dimensions === null) return [];
+    const seen = seenOf(sought.owners);
+    if (!(await hasVectors(read, seen, model.id))) return [];
+    const asked = await embedder.question(owning, text);
+    if (asked === null || asked.length !== model.dimensions) return [];
+    const wanted = { ...sought, model: model.id, dimensions: model.dimensions };
+    const indexed =
+      sought.tag === undefined
+        ? await index.nearest(seen, {
+            model: model.id,
+            vector: asked,
+            most: comparedMax,
+            count: sought.owners.reduce((sum, { count }) => sum + count, 0),
+          })
+        : null;
+    const seqs = indexed ?? (await candidates(read, codes, seen, wanted, codeOf(asked)));
+    if (seqs.length === 0) return [];
+    const { now, tag } = sought;
+    const rows = await vectorsOf(read, seen, { seqs, model: model.id, now, tag });
+    return rows
+      .map(({ seq, id, vector }) => ({
+        seq: Number(seq),
+        id,
+        likeness: similarity(asked, vectorOf(vector)),
+      }))
+      .filter(({ likeness }) => likeness > 0)
+      .sort((a, b) => b.likeness - a.likeness || b.seq - a.seq)
+      .slice(0, foundMax);
+  }
+
+  /** Drops the codes in memory, for example when a user is erased. */
+  clear(): void {
+    this.codes.clear();
+  }
 }
 
 function seenOf(owners: readonly Pick<OwnerRow, 'id' | 'kind'>[]): SeenOwners {

@@ -91,3 +91,10 @@ const nameOf = ({ organizationId, agentId }: Owning) => ({
 export async function markRemoved(tx: Transaction, organizationId: string, agentId: string) {
   await removeOwners(tx, organizationId, [agentId, usersOf(agentId)]);
 }
+
+/** The functions of agents that memories use. All throw `404 not_found` for an unknown agent. */
+export interface AgentsOfMemories {
+  find(organizationId: string, agentId: string): Promise<unknown>;
+  /** Locks the agent: it is not deleted or locked by others before the transaction ends. */
+  lock(tx: Transaction, organizationId: string, agentId: string): Promise<{ created_at: number }>;
+}

@@ -1,20 +1,19 @@
-/** Turns of the event loop, granted one at a time. */
-
 /**
- * Each call resolves in a turn of the event loop of its own, so that requests are served between two pieces of
- * blocking work.
+ * Turns of the event loop, granted one at a time: requests are served between two pieces of blocking work.
  */
-export function createTurns(): () => Promise<void> {
-  const waiting: (() => void)[] = [];
+export class Turns {
+  readonly #waiting: (() => void)[] = [];
 
-  function next(): void {
-    waiting.shift()?.();
-    if (waiting.length > 0) setImmediate(next);
+  /** Resolves in a turn of the event loop of its own. */
+  take(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      if (this.#waiting.length === 1) setImmediate(() => this.#grant());
+    });
   }
 
-  return () =>
-    new Promise((resolve) => {
-      waiting.push(resolve);
-      if (waiting.length === 1) setImmediate(next);
-    });
+  #grant(): void {
+    this.#waiting.shift()?.();
+    if (this.#waiting.length > 0) setImmediate(() => this.#grant());
+  }
 }

@@ -9,17 +9,12 @@ import {
   someMemories,
 } from './memories.store.ts';
 import { deleteEmptyOwner, findAgentOfOwner, findOwnersOfUser } from './owners.store.ts';
-import { agentOf, type Owning } from './owners.ts';
+import { type AgentsOfMemories, agentOf, type Owning } from './owners.ts';
 import { deleteRows } from './record.ts';
 
 /** Rows read at once and erased in one transaction, which blocks other writers: each row has many terms to remove. */
 const readMax = 20;
 const erasedMax = 50;
-
-export interface UserMemoriesDeps {
-  readonly database: Database;
-  lock(tx: Transaction, organizationId: string, agentId: string): Promise<unknown>;
-}
 
 /** The memories of a user, the newest of each agent first. */
 export async function* rowsOfUser(database: Database, organizationId: string, userId: string) {
@@ -40,16 +35,16 @@ export async function* rowsOfUser(database: Database, organizationId: string, us
  * Stops when `isLate` returns true. Returns how many memories it deleted.
  */
 export async function eraseRowsOfUser(
-  deps: UserMemoriesDeps,
+  database: Database,
+  agents: AgentsOfMemories,
   { organizationId, userId }: { organizationId: string; userId: string },
   isLate: () => boolean,
 ): Promise<number> {
-  const { database } = deps;
   let erased = 0;
   for (const owner of await findOwnersOfUser(database.read, { organizationId, userId })) {
     for (let isGone = false; !isGone && !isLate(); ) {
       isGone = await database.write(async (tx) => {
-        await locked(deps, tx, agentOf(owner));
+        await locked(agents, tx, agentOf(owner));
         const rows = await someMemories(tx, owner.id, erasedMax);
         if (rows.length === 0) await deleteEmptyOwner(tx, owner.id, Number.MAX_SAFE_INTEGER);
         else await deleteRows(tx, rows);
@@ -59,28 +54,29 @@ export async function eraseRowsOfUser(
     }
   }
   const find = (db: Handle) => memoriesWrittenFor(db, { organizationId, userId }, erasedMax);
-  return erased + (await eraseFound(deps, organizationId, find, isLate));
+  return erased + (await eraseFound(database, agents, organizationId, find, isLate));
 }
 
 /** Deletes the memories that these jobs wrote, also agents' own, until `isLate`; returns how many. */
 export async function eraseRowsOfJobs(
-  deps: UserMemoriesDeps,
+  database: Database,
+  agents: AgentsOfMemories,
   { organizationId, jobIds }: { organizationId: string; jobIds: readonly string[] },
   isLate: () => boolean,
 ): Promise<number> {
   if (jobIds.length === 0) return 0;
   const find = (db: Handle) => memoriesOfJobs(db, jobIds, erasedMax);
-  return await eraseFound(deps, organizationId, find, isLate);
+  return await eraseFound(database, agents, organizationId, find, isLate);
 }
 
 /** Deletes the memories of `find` until it returns none or `isLate`; returns how many. */
 async function eraseFound(
-  deps: UserMemoriesDeps,
+  database: Database,
+  agents: AgentsOfMemories,
   organizationId: string,
   find: (db: Handle) => ReturnType<typeof memoriesOfJobs>,
   isLate: () => boolean,
 ): Promise<number> {
-  const { database } = deps;
   let erased = 0;
   for (;;) {
     const [first] = isLate() ? [] : await find(database.read);
@@ -88,7 +84,7 @@ async function eraseFound(
     const owner = await findAgentOfOwner(database.read, { id: first.owner });
     if (owner?.organization_id !== organizationId) return erased;
     erased += await database.write(async (tx) => {
-      await locked(deps, tx, agentOf(owner));
+      await locked(agents, tx, agentOf(owner));
       // Read again: other writers may have changed them before the lock.
       const rows = (await find(tx)).filter((row) => row.owner === first.owner);
       await deleteRows(tx, rows);
@@ -98,9 +94,9 @@ async function eraseFound(
 }
 
 /** Locks the agent; a deleted agent needs no lock, because it has no other writers. */
-async function locked({ lock }: UserMemoriesDeps, tx: Transaction, owning: Owning): Promise<void> {
+async function locked(agents: AgentsOfMemories, tx: Transaction, owning: Owning): Promise<void> {
   try {
-    await lock(tx, owning.organizationId, owning.agentId);
+    await agents.lock(tx, owning.organizationId, owning.agentId);
   } catch (error) {
     if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
   }
