@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Embeddings } from '../../src/adapters/models/embeddings.ts';
 import { Prices } from '../../src/adapters/models/prices.ts';
-import { createEmbedder } from '../../src/core/embeddings/embedder.ts';
+import { Embedder } from '../../src/core/embeddings/embedder.ts';
 import { endLostCalls } from '../../src/core/usage/embedding-calls.ts';
 import { reserve } from '../../src/core/usage/reservations.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -21,10 +21,11 @@ describe.each(await engines())('on $name', (engine) => {
       const vectors = texts.map(() => Float32Array.of(1));
       return { vectors, usage: { prompt: 3, completion: 0 } };
     };
-    const embedder = createEmbedder({
-      ...{ database, clock, log: createLogger('silent'), observe() {} },
-      model: { name: 'local/small', embeddings: { embed }, prices: new Prices([]) },
-    });
+    const embedder = new Embedder(
+      { database, clock, log: createLogger('silent') },
+      { name: 'local/small', embeddings: { embed }, prices: new Prices([]) },
+      () => {},
+    );
     // Each of the questions reserves its 16 bytes.
     await budget(40);
     let refused = 0;

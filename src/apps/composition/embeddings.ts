@@ -6,7 +6,7 @@ import { Prices } from '../../adapters/models/prices.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
-import { createEmbedder } from '../../core/embeddings/embedder.ts';
+import { Embedder } from '../../core/embeddings/embedder.ts';
 import { MemoryVectors } from '../../core/memories/embed-memories.ts';
 import { Meaning } from '../../core/memories/meaning.ts';
 import { VectorIndex } from '../../core/memories/vector-index.ts';
@@ -35,13 +35,10 @@ export function composeEmbeddings({
   warnOfModel('EMBEDDING_MODEL', name, { providers: config.providers, log });
   const settingsOf = providerSettings(config.providers, credentials);
   const embeddings = createEmbeddings({ settingsOf, clock });
-  const embedder = createEmbedder({
-    ...{ database, clock, log },
-    model: { name, embeddings, prices: new Prices(config.modelPrices) },
-    observe({ purpose, outcome, usage, cost }) {
-      metrics.embedded({ purpose, outcome });
-      if (usage !== null) metrics.tokensUsed(usage, cost);
-    },
+  const model = { name, embeddings, prices: new Prices(config.modelPrices) };
+  const embedder = new Embedder(base, model, ({ purpose, outcome, usage, cost }) => {
+    metrics.embedded({ purpose, outcome });
+    if (usage !== null) metrics.tokensUsed(usage, cost);
   });
   const index = new VectorIndex(base);
   const meaning = new Meaning(database, embedder, index);

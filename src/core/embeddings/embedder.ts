@@ -7,18 +7,17 @@ import { createHash } from 'node:crypto';
 import { TextsRefusedError } from '../../adapters/models/embeddings.ts';
 import { ModelError } from '../../adapters/models/model.ts';
 import { type Backoff, delayAfter } from '../../kernel/backoff.ts';
-import { bind } from '../../kernel/bind.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
+import type { Context } from '../context/context.ts';
 import { type Made, makeTexts } from './make-texts.ts';
-import { createQuestionCache, type QuestionCache } from './question-cache.ts';
+import { QuestionCache } from './question-cache.ts';
 import {
   agentKey,
-  logFailureOnce,
-  logRecovery,
-  make,
+  type EmbeddingEvent,
+  type EmbeddingModel,
+  EmbeddingRequests,
   type Owning,
-  type RequestDeps,
-  type RequestState,
 } from './request.ts';
 
 /** After a failed query, searches use words only for this time, without asking the provider. */
@@ -38,151 +37,143 @@ const bounds = {
 const failuresMax = 3;
 const failuresKept = 1_000;
 
-interface EmbedderState extends RequestState {
-  readonly questions: QuestionCache;
+export class Embedder {
+  readonly model: string;
+  readonly bounds = bounds;
+  readonly #clock: Clock;
+  readonly #requests: EmbeddingRequests;
+  readonly #questions: QuestionCache;
   /** By organization: the monotonic time until which no query is sent. */
-  readonly resting: Map<string, number>;
+  readonly #resting = new Map<string, number>();
   /** By organization or agent: the monotonic time until which its texts wait, and the number of failures. */
-  readonly waiting: Map<string, { readonly until: number; readonly failures: number }>;
+  readonly #waiting = new Map<string, { readonly until: number; readonly failures: number }>();
   /** By organization: the texts of its next request, if fewer than the maximum. */
-  readonly batches: Map<string, number>;
+  readonly #batches = new Map<string, number>();
   /** By digest of a text: how often the provider failed for it alone while it accepted another text. */
-  readonly failures: Map<string, number>;
-}
+  readonly #failures = new Map<string, number>();
 
-export function createEmbedder(deps: RequestDeps) {
-  const state: EmbedderState = {
-    ...deps,
-    stopping: new AbortController(),
-    questions: createQuestionCache(deps.clock),
-    resting: new Map(),
-    waiting: new Map(),
-    batches: new Map(),
-    failures: new Map(),
-    said: new Set(),
-  };
-  return {
-    model: deps.model.name,
-    bounds,
-    ...bind(state, { question, texts, postpone, isWaiting, stop }),
-  };
-}
+  constructor(
+    context: Pick<Context, 'database' | 'clock' | 'log'>,
+    model: EmbeddingModel,
+    observe: (event: EmbeddingEvent) => void,
+  ) {
+    this.model = model.name;
+    this.#clock = context.clock;
+    this.#requests = new EmbeddingRequests(context, model, observe);
+    this.#questions = new QuestionCache(context.clock);
+  }
 
-/** The vector of a query; null if the provider gives none in time. */
-async function question(
-  state: EmbedderState,
-  owning: Owning,
-  text: string,
-): Promise<Float32Array | null> {
-  const key = JSON.stringify([owning.organizationId, text]);
-  const known = state.questions.get(key);
-  if (known !== undefined) return known;
-  const now = state.clock.monotonic();
-  const place = owning.organizationId;
-  if ((state.resting.get(place) ?? 0) > now) return null;
-  try {
-    const made = await make(state, owning, [cutToBytes(text, bounds.textBytesMax)], 'question');
-    if (made === null) return null;
-    const [vector = null] = made;
-    if (vector !== null) state.questions.set(key, vector);
-    logRecovery(state, `question ${place}`, 'questions have vectors again');
-    return vector;
-  } catch (error) {
-    if (!(error instanceof ModelError)) throw error;
-    // The provider may accept other queries, so it does not rest.
-    if (error instanceof TextsRefusedError) return null;
-    state.resting.set(place, state.clock.monotonic() + restMs);
-    if (error.fault !== 'aborted') {
-      const words = 'a question has no vector: memories are searched by words alone';
-      logFailureOnce(
-        state,
-        `question ${place}`,
-        { organization: place, reason: error.message },
-        words,
+  /** The vector of a query; null if the provider gives none in time. */
+  async question(owning: Owning, text: string): Promise<Float32Array | null> {
+    const key = JSON.stringify([owning.organizationId, text]);
+    const known = this.#questions.get(key);
+    if (known !== undefined) return known;
+    const now = this.#clock.monotonic();
+    const place = owning.organizationId;
+    if ((this.#resting.get(place) ?? 0) > now) return null;
+    try {
+      const made = await this.#requests.make(
+        owning,
+        [cutToBytes(text, bounds.textBytesMax)],
+        'question',
       );
+      if (made === null) return null;
+      const [vector = null] = made;
+      if (vector !== null) this.#questions.set(key, vector);
+      this.#requests.logRecovery(`question ${place}`, 'questions have vectors again');
+      return vector;
+    } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      // The provider may accept other queries, so it does not rest.
+      if (error instanceof TextsRefusedError) return null;
+      this.#resting.set(place, this.#clock.monotonic() + restMs);
+      if (error.fault !== 'aborted') {
+        const words = 'a question has no vector: memories are searched by words alone';
+        this.#requests.logFailureOnce(
+          `question ${place}`,
+          { organization: place, reason: error.message },
+          words,
+        );
+      }
+      return null;
     }
-    return null;
   }
-}
 
-/**
- * A vector for each text: null if the model refuses it, undefined if it has to wait. Calls `mayGoOn` before each further
- * request.
- */
-async function texts(
-  state: EmbedderState,
-  owning: Owning,
-  given: readonly string[],
-  mayGoOn: () => Promise<boolean>,
-): Promise<readonly Made[]> {
-  if (isWaiting(state, owning)) return given.map(() => undefined);
-  const place = owning.organizationId;
-  const batch = state.batches.get(place) ?? bounds.textsMax;
-  const { made, stopped } = await makeTexts(
-    state,
-    owning,
-    given.map((text) => cutToBytes(text, bounds.textBytesMax)),
-    { batch, mayGoOn, failsOften: (text) => failsOften(state, owning, text) },
-  );
-  if (stopped === null) {
-    state.waiting.delete(place);
-    if (batch < bounds.textsMax) state.batches.set(place, batch * 2);
-    logRecovery(state, `texts ${place}`, 'memories get vectors again');
-  } else if (stopped === 'budget') {
-    const until = state.clock.monotonic() + budgetWaitMs;
-    state.waiting.set(agentKey(owning), { until, failures: 0 });
-  } else if (stopped.fault === 'aborted') {
-    postponeFor(state, owning, null);
-  } else {
-    // A slow provider may answer in time for fewer texts.
-    state.batches.set(place, Math.max(1, Math.floor(batch / 2)));
-    postpone(state, owning, stopped.message, stopped.retryAfterMs);
+  /**
+   * A vector for each text: null if the model refuses it, undefined if it has to wait. Calls `mayGoOn` before each further
+   * request.
+   */
+  async texts(
+    owning: Owning,
+    given: readonly string[],
+    mayGoOn: () => Promise<boolean>,
+  ): Promise<readonly Made[]> {
+    if (this.isWaiting(owning)) return given.map(() => undefined);
+    const place = owning.organizationId;
+    const batch = this.#batches.get(place) ?? bounds.textsMax;
+    const { made, stopped } = await makeTexts(
+      this.#requests,
+      owning,
+      given.map((text) => cutToBytes(text, bounds.textBytesMax)),
+      { batch, mayGoOn, failsOften: (text) => this.#failsOften(owning, text) },
+    );
+    if (stopped === null) {
+      this.#waiting.delete(place);
+      if (batch < bounds.textsMax) this.#batches.set(place, batch * 2);
+      this.#requests.logRecovery(`texts ${place}`, 'memories get vectors again');
+    } else if (stopped === 'budget') {
+      const until = this.#clock.monotonic() + budgetWaitMs;
+      this.#waiting.set(agentKey(owning), { until, failures: 0 });
+    } else if (stopped.fault === 'aborted') {
+      this.#postponeFor(owning, null);
+    } else {
+      // A slow provider may answer in time for fewer texts.
+      this.#batches.set(place, Math.max(1, Math.floor(batch / 2)));
+      this.postpone(owning, stopped.message, stopped.retryAfterMs);
+    }
+    return made;
   }
-  return made;
-}
 
-/** Counts a failure of a single text; returns whether the text should get no vector. */
-function failsOften({ failures }: EmbedderState, { organizationId }: Owning, text: string) {
-  const digest = createHash('sha256').update(`${organizationId}/${text}`).digest('base64');
-  const count = (failures.get(digest) ?? 0) + 1;
-  if (failures.size >= failuresKept) failures.clear();
-  if (count < failuresMax) failures.set(digest, count);
-  else failures.delete(digest);
-  return count >= failuresMax;
-}
+  /** Counts a failure of a single text; returns whether the text should get no vector. */
+  #failsOften({ organizationId }: Owning, text: string) {
+    const digest = createHash('sha256').update(`${organizationId}/${text}`).digest('base64');
+    const count = (this.#failures.get(digest) ?? 0) + 1;
+    if (this.#failures.size >= failuresKept) this.#failures.clear();
+    if (count < failuresMax) this.#failures.set(digest, count);
+    else this.#failures.delete(digest);
+    return count >= failuresMax;
+  }
 
-/** Delays the texts of an organization and logs why. Without a given time, the delay grows with each failure. */
-function postpone(
-  state: EmbedderState,
-  owning: Owning,
-  reason: string,
-  waitMs: number | null,
-): void {
-  const { organizationId } = owning;
-  postponeFor(state, owning, waitMs);
-  const words = 'memories wait for vectors: they are found by words until then';
-  logFailureOnce(state, `texts ${organizationId}`, { organization: organizationId, reason }, words);
-}
+  /** Delays the texts of an organization and logs why. Without a given time, the delay grows with each failure. */
+  postpone(owning: Owning, reason: string, waitMs: number | null): void {
+    const { organizationId } = owning;
+    this.#postponeFor(owning, waitMs);
+    const words = 'memories wait for vectors: they are found by words until then';
+    this.#requests.logFailureOnce(
+      `texts ${organizationId}`,
+      { organization: organizationId, reason },
+      words,
+    );
+  }
 
-function postponeFor(
-  { waiting, clock }: EmbedderState,
-  { organizationId }: Owning,
-  askedMs: number | null,
-): void {
-  const failures = (waiting.get(organizationId)?.failures ?? 0) + 1;
-  const waitMs = Math.min(askedMs ?? delayAfter(retry, failures), retry.maxMs);
-  waiting.set(organizationId, { until: clock.monotonic() + waitMs, failures });
-}
+  #postponeFor({ organizationId }: Owning, askedMs: number | null): void {
+    const waiting = this.#waiting;
+    const failures = (waiting.get(organizationId)?.failures ?? 0) + 1;
+    const waitMs = Math.min(askedMs ?? delayAfter(retry, failures), retry.maxMs);
+    waiting.set(organizationId, { until: this.#clock.monotonic() + waitMs, failures });
+  }
 
-/** Whether the texts of an agent have to wait for its provider or its budget. */
-function isWaiting({ waiting, clock }: EmbedderState, owning: Owning): boolean {
-  const now = clock.monotonic();
-  return [owning.organizationId, agentKey(owning)].some(
-    (key) => (waiting.get(key)?.until ?? 0) > now,
-  );
-}
+  /** Whether the texts of an agent have to wait for its provider or its budget. */
+  isWaiting(owning: Owning): boolean {
+    const waiting = this.#waiting;
+    const now = this.#clock.monotonic();
+    return [owning.organizationId, agentKey(owning)].some(
+      (key) => (waiting.get(key)?.until ?? 0) > now,
+    );
+  }
 
-/** Ends the calls under way. */
-function stop({ stopping }: EmbedderState): void {
-  stopping.abort();
+  /** Ends the calls under way. */
+  stop(): void {
+    this.#requests.stop();
+  }
 }

@@ -7,7 +7,7 @@
 import { TextsRefusedError } from '../../adapters/models/embeddings.ts';
 import { ModelError } from '../../adapters/models/model.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
-import { make, type Owning, type RequestState } from './request.ts';
+import type { EmbeddingRequests, Owning } from './request.ts';
 
 /** Requests for the texts of one call; the others are made by the next one. */
 const requestsMax = 40;
@@ -26,7 +26,7 @@ export interface MadeTexts {
 }
 
 interface Texts {
-  readonly state: RequestState;
+  readonly requests: EmbeddingRequests;
   readonly owning: Owning;
   readonly given: readonly string[];
   readonly made: Made[];
@@ -38,7 +38,8 @@ interface Texts {
   readonly failsOften: (text: string) => boolean;
   /** The failure of a single text that is to be retried. */
   failure: ModelError | null;
-  requests: number;
+  /** Requests so far. */
+  count: number;
 }
 
 interface Making {
@@ -50,16 +51,16 @@ interface Making {
 }
 
 export async function makeTexts(
-  state: RequestState,
+  requests: EmbeddingRequests,
   owning: Owning,
   given: readonly string[],
   { batch, mayGoOn, failsOften }: Making,
 ): Promise<MadeTexts> {
   const made: Made[] = given.map(() => undefined);
   const texts: Texts = {
-    ...{ state, owning, given, made, failsOften },
+    ...{ requests, owning, given, made, failsOften },
     isOneByOne: batch === 1,
-    ...{ refused: new Set(), failure: null, requests: 0 },
+    ...{ refused: new Set(), failure: null, count: 0 },
   };
   const ranges: Range[] = [];
   for (let from = 0; from < given.length; from += batch) {
@@ -68,7 +69,7 @@ export async function makeTexts(
   let stopped: MadeTexts['stopped'] = null;
   try {
     for (let range = ranges.pop(); range !== undefined; range = ranges.pop()) {
-      if (texts.requests >= requestsMax || (texts.requests > 0 && !(await mayGoOn()))) break;
+      if (texts.count >= requestsMax || (texts.count > 0 && !(await mayGoOn()))) break;
       const halves = await makeRange(texts, range);
       if (halves === 'budget') {
         stopped = 'budget';
@@ -92,15 +93,15 @@ interface Range {
 
 /** Makes the vectors of a range; returns the parts that are still to be made, as a stack. */
 async function makeRange(texts: Texts, { from, to }: Range): Promise<Range[] | 'budget'> {
-  const { state, owning, given, made, refused } = texts;
+  const { requests, owning, given, made, refused } = texts;
   const middle = Math.ceil((from + to) / 2);
   const halves = [
     { from: middle, to },
     { from, to: middle },
   ];
   try {
-    texts.requests += 1;
-    const vectors = await make(state, owning, given.slice(from, to), 'memory');
+    texts.count += 1;
+    const vectors = await requests.make(owning, given.slice(from, to), 'memory');
     if (vectors === null) return to - from > 1 ? halves : 'budget';
     for (const [i, vector] of vectors.entries()) made[from + i] = vector;
     return [];
@@ -123,11 +124,11 @@ async function makeRange(texts: Texts, { from, to }: Range): Promise<Range[] | '
 
 /** Whether a provider that failed for a text accepts another text, so that the text is at fault. */
 async function isFaultOfText(
-  { state, owning, isOneByOne }: Texts,
+  { requests, owning, isOneByOne }: Texts,
   error: unknown,
 ): Promise<boolean> {
   return (
-    isOneByOne && isFailure(error) && (await make(state, owning, [harmless], 'memory')) !== null
+    isOneByOne && isFailure(error) && (await requests.make(owning, [harmless], 'memory')) !== null
   );
 }
 
@@ -143,8 +144,8 @@ async function makeShort(
   const short = cutToBytes(text, shortBytes);
   if (short === text) return error;
   try {
-    texts.requests += 1;
-    const vectors = await make(texts.state, texts.owning, [short], 'memory');
+    texts.count += 1;
+    const vectors = await texts.requests.make(texts.owning, [short], 'memory');
     return vectors === null ? 'budget' : (vectors[0] ?? error);
   } catch (again) {
     if (again instanceof TextsRefusedError || isFailure(again)) return again;
@@ -153,10 +154,10 @@ async function makeShort(
 }
 
 /** Marks refused texts as having no vector, but only if the provider has accepted another text. */
-async function noteRefusals({ state, owning, made, refused }: Texts): Promise<'budget' | null> {
+async function noteRefusals({ requests, owning, made, refused }: Texts): Promise<'budget' | null> {
   if (refused.size === 0) return null;
   if (!made.some((one) => one instanceof Float32Array)) {
-    const taken = await make(state, owning, [harmless], 'memory');
+    const taken = await requests.make(owning, [harmless], 'memory');
     if (taken === null) return 'budget';
   }
   for (const index of refused) made[index] = null;

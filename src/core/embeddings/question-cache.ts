@@ -5,20 +5,25 @@ import type { Clock } from '../../kernel/clock.ts';
 const entriesMax = 500;
 const keptMs = 10 * 60_000;
 
-export type QuestionCache = ReturnType<typeof createQuestionCache>;
+/** Keys are stored as digests, so that no query text stays in memory. */
+export class QuestionCache {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, { readonly vector: Float32Array; readonly until: number }>();
 
-/** Keys are digests, so that no query text stays in memory. */
-export function createQuestionCache(clock: Clock) {
-  const entries = new Map<string, { readonly vector: Float32Array; readonly until: number }>();
-  const digest = (key: string) => createHash('sha256').update(key).digest('base64');
-  return {
-    get(key: string): Float32Array | undefined {
-      const entry = entries.get(digest(key));
-      return entry !== undefined && entry.until > clock.monotonic() ? entry.vector : undefined;
-    },
-    set(key: string, vector: Float32Array): void {
-      if (entries.size >= entriesMax) entries.delete(entries.keys().next().value as string);
-      entries.set(digest(key), { vector, until: clock.monotonic() + keptMs });
-    },
-  };
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get(key: string): Float32Array | undefined {
+    const entry = this.#entries.get(digestOf(key));
+    return entry !== undefined && entry.until > this.#clock.monotonic() ? entry.vector : undefined;
+  }
+
+  set(key: string, vector: Float32Array): void {
+    const entries = this.#entries;
+    if (entries.size >= entriesMax) entries.delete(entries.keys().next().value as string);
+    entries.set(digestOf(key), { vector, until: this.#clock.monotonic() + keptMs });
+  }
 }
+
+const digestOf = (key: string) => createHash('sha256').update(key).digest('base64');

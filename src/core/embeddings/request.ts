@@ -6,13 +6,14 @@ import { costOf } from '../../adapters/models/price.ts';
 import type { Prices } from '../../adapters/models/prices.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Logger } from '../../kernel/log.ts';
+import type { Context } from '../context/context.ts';
 import { endCall, type OpenCall, openCall } from '../usage/embedding-calls.ts';
 
 /** Timeouts of requests for queries and for memories. */
 const questionMs = 2_000;
 const textsMs = 30_000;
-/** Remembered failures that the log already has. */
-const saidMax = 10_000;
+/** Failures that the log has already. */
+const reportedMax = 10_000;
 
 /** The agent that the texts belong to, which is charged. */
 export interface Owning {
@@ -30,130 +31,135 @@ export interface EmbeddingEvent {
   readonly cost: number | null;
 }
 
-export interface RequestDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** The model, how it is asked, and what it costs. */
-  readonly model: {
-    readonly name: string;
-    readonly embeddings: Embeddings;
-    readonly prices: Prices;
-  };
-  observe(event: EmbeddingEvent): void;
-}
-
-export interface RequestState extends RequestDeps {
-  readonly stopping: AbortController;
-  /** Failures in the log that are not resolved yet. */
-  readonly said: Set<string>;
-}
-
 export const agentKey = ({ organizationId, agentId }: Owning) => `${organizationId}/${agentId}`;
-
-/** One request; null where the budget of the agent has no room for it. */
-export async function make(
-  state: RequestState,
-  owning: Owning,
-  given: readonly string[],
-  purpose: Purpose,
-): Promise<readonly Float32Array[] | null> {
-  const { model, observe } = state;
-  const call = await open(state, owning, given, purpose);
-  if (call === null) return null;
-  const { organizationId } = owning;
-  const request = { organizationId, texts: given, signal: state.stopping.signal };
-  const timeoutMs = purpose === 'question' ? questionMs : textsMs;
-  try {
-    const { vectors, usage } = await model.embeddings.embed({
-      ...request,
-      ...{ model: model.name, timeoutMs },
-    });
-    await end(state, call, usage, purpose);
-    const price = model.prices.at(model.name, call.reserved_at);
-    const cost = price === undefined ? null : costOf(usage, price);
-    observe({ purpose, outcome: 'answered', usage, cost });
-    return vectors;
-  } catch (error) {
-    if (!(error instanceof ModelError)) throw error;
-    const { usage, fault: outcome } = error;
-    await end(state, call, usage, purpose);
-    observe({ purpose, outcome, usage: null, cost: null });
-    throw error;
-  }
-}
 
 /** Bytes of a token, on average. */
 const tokenBytes = 4;
 /** The share of a budget's rest that a request for several texts may reserve, so that runs of the agent can go on. */
 const textsShare = 0.1;
 
-/** Reserves the tokens of a request; null if the budget has too few. */
-async function open(
-  state: RequestState,
-  owning: Owning,
-  given: readonly string[],
-  purpose: Purpose,
-): Promise<OpenCall | null> {
-  const { clock, database, model, observe } = state;
-  const bytes = given.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  const opening = await openCall(
-    { database, clock },
-    {
-      ...owning,
-      model: model.name,
-      price: model.prices.at(model.name, clock.now()) ?? null,
-      // No tokenizer makes more tokens of a text than it has bytes.
-      most: bytes,
-      expected: Math.ceil(bytes / tokenBytes),
-      share: given.length > 1 ? textsShare : 1,
-    },
-  ).catch(toleratedForQueries(state, purpose, 'a question is not asked'));
-  if (opening === undefined) return null;
-  const key = `budget ${agentKey(owning)}`;
-  if (opening.kind === 'open') {
-    logRecovery(state, key, 'the budget of an agent has room for vectors again');
-    return opening.call;
+/** The model, how it is called, and what it costs. */
+export interface EmbeddingModel {
+  readonly name: string;
+  readonly embeddings: Embeddings;
+  readonly prices: Prices;
+}
+
+export class EmbeddingRequests {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly model: EmbeddingModel;
+  readonly observe: (event: EmbeddingEvent) => void;
+  readonly #stopping = new AbortController();
+  /** Failures in the log that are not resolved yet. */
+  readonly #reported = new Set<string>();
+
+  constructor(
+    { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
+    model: EmbeddingModel,
+    observe: (event: EmbeddingEvent) => void,
+  ) {
+    this.database = database;
+    this.clock = clock;
+    this.log = log;
+    this.model = model;
+    this.observe = observe;
   }
-  // Fewer texts may have room.
-  if (given.length > 1) return null;
-  observe({ purpose, outcome: 'budget', usage: null, cost: null });
-  const words =
-    'the budget of an agent has no room for vectors: its memories are searched by words';
-  logFailureOnce(state, key, { ...owning, reason: opening.message }, words);
-  return null;
-}
 
-/** Counts a call for its agent and for the model. */
-async function end(
-  state: RequestState,
-  call: OpenCall,
-  usage: Usage,
-  purpose: Purpose,
-): Promise<void> {
-  const failed = toleratedForQueries(state, purpose, 'the tokens of a question were not counted');
-  await endCall(state, call, usage).catch(failed);
-}
+  /** One request; null where the budget of the agent has no room for it. */
+  async make(
+    owning: Owning,
+    given: readonly string[],
+    purpose: Purpose,
+  ): Promise<readonly Float32Array[] | null> {
+    const { model } = this;
+    const call = await this.#open(owning, given, purpose);
+    if (call === null) return null;
+    const { organizationId } = owning;
+    const request = { organizationId, texts: given, signal: this.#stopping.signal };
+    const timeoutMs = purpose === 'question' ? questionMs : textsMs;
+    try {
+      const { vectors, usage } = await model.embeddings.embed({
+        ...request,
+        ...{ model: model.name, timeoutMs },
+      });
+      await this.#end(call, usage, purpose);
+      const price = model.prices.at(model.name, call.reserved_at);
+      const cost = price === undefined ? null : costOf(usage, price);
+      this.observe({ purpose, outcome: 'answered', usage, cost });
+      return vectors;
+    } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      const { usage, fault: outcome } = error;
+      await this.#end(call, usage, purpose);
+      this.observe({ purpose, outcome, usage: null, cost: null });
+      throw error;
+    }
+  }
 
-/** Handles a failed write: a query logs it and continues, because a search must not fail for it. */
-const toleratedForQueries =
-  (state: RequestState, purpose: Purpose, words: string) => (error: unknown) => {
-    if (purpose === 'memory') throw error;
-    logFailureOnce(state, words, { err: error }, words);
-  };
+  /** Reserves the tokens of a request; null if the budget has too few. */
+  async #open(
+    owning: Owning,
+    given: readonly string[],
+    purpose: Purpose,
+  ): Promise<OpenCall | null> {
+    const { clock, database, model } = this;
+    const bytes = given.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+    const opening = await openCall(
+      { database, clock },
+      {
+        ...owning,
+        model: model.name,
+        price: model.prices.at(model.name, clock.now()) ?? null,
+        // No tokenizer makes more tokens of a text than it has bytes.
+        most: bytes,
+        expected: Math.ceil(bytes / tokenBytes),
+        share: given.length > 1 ? textsShare : 1,
+      },
+    ).catch(this.#toleratedForQueries(purpose, 'a question is not asked'));
+    if (opening === undefined) return null;
+    const key = `budget ${agentKey(owning)}`;
+    if (opening.kind === 'open') {
+      this.logRecovery(key, 'the budget of an agent has room for vectors again');
+      return opening.call;
+    }
+    // Fewer texts may have room.
+    if (given.length > 1) return null;
+    this.observe({ purpose, outcome: 'budget', usage: null, cost: null });
+    const words =
+      'the budget of an agent has no room for vectors: its memories are searched by words';
+    this.logFailureOnce(key, { ...owning, reason: opening.message }, words);
+    return null;
+  }
 
-export function logFailureOnce(
-  { said, log }: RequestState,
-  key: string,
-  more: object,
-  words: string,
-): void {
-  if (said.has(key)) return;
-  if (said.size >= saidMax) said.clear();
-  said.add(key);
-  log.warn(more, words);
-}
+  /** Counts a call for its agent and for the model. */
+  async #end(call: OpenCall, usage: Usage, purpose: Purpose): Promise<void> {
+    const failed = this.#toleratedForQueries(purpose, 'the tokens of a question were not counted');
+    await endCall(this, call, usage).catch(failed);
+  }
 
-export function logRecovery({ said, log }: RequestState, key: string, words: string): void {
-  if (said.delete(key)) log.info(words);
+  /** Handles a failed write: a query logs it and continues, because a search must not fail for it. */
+  #toleratedForQueries(purpose: Purpose, words: string) {
+    return (error: unknown) => {
+      if (purpose === 'memory') throw error;
+      this.logFailureOnce(words, { err: error }, words);
+    };
+  }
+
+  logFailureOnce(key: string, more: object, words: string): void {
+    if (this.#reported.has(key)) return;
+    if (this.#reported.size >= reportedMax) this.#reported.clear();
+    this.#reported.add(key);
+    this.log.warn(more, words);
+  }
+
+  logRecovery(key: string, words: string): void {
+    if (this.#reported.delete(key)) this.log.info(words);
+  }
+
+  /** Ends the calls under way. */
+  stop(): void {
+    this.#stopping.abort();
+  }
 }
