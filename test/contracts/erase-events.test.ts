@@ -7,7 +7,7 @@ import { setCursor } from '../../src/core/events/reader.store.ts';
 import { endOfOutbox } from '../../src/core/events/reader.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { eraseUser } from '../../src/platform/user-data/erase.ts';
+import { UserData } from '../../src/platform/user-data/erase.ts';
 import { eraseDeliveries, eraseEvents } from '../../src/platform/user-data/erase-events.ts';
 import { beginProgress, keepProgress } from '../../src/platform/user-data/erased-events.store.ts';
 import { Deliveries } from '../../src/platform/webhooks/deliveries.ts';
@@ -92,7 +92,7 @@ async function eraseBeside(
   gate: PromiseWithResolvers<void>,
 ): Promise<void> {
   let isErased = false;
-  const erasing = eraseEvents({ database, isLate }, user).then(() => {
+  const erasing = eraseEvents(database, user, isLate).then(() => {
     isErased = true;
   });
   await waitFor(async () => isErased || (await isAnyWaiting(database)), {
@@ -121,11 +121,9 @@ describe.each(await engines())('on $name', (engine) => {
     for (let last = 0; !isDone; last++) {
       await told(database);
       await told(database);
-      isDone = await eraseEvents({ database: dyingAfter(database, last), isLate }, user).catch(
-        () => false,
-      );
+      isDone = await eraseEvents(dyingAfter(database, last), user, isLate).catch(() => false);
 
-      await eraseEvents({ database, isLate }, user);
+      await eraseEvents(database, user, isLate);
 
       expect(await left(database)).toEqual([]);
     }
@@ -137,7 +135,8 @@ describe.each(await engines())('on $name', (engine) => {
   test('events that an earlier request has passed are erased with their jobs, wherever a later one breaks off', async () => {
     const { database, clock, memories, ...world } = await jobsWorld(engine);
     const log = createLogger('silent');
-    const deps = { database, clock, memories, jobs: world.jobs, log, writer: 'a test' };
+    const context = { database, clock, log, writer: 'a test' };
+    const slices = { memories, jobs: world.jobs };
     let isDone = false;
     for (let last = 0; !isDone; last++) {
       const { id } = await world.submit({ userId: 'alice', isForUser: true });
@@ -145,13 +144,13 @@ describe.each(await engines())('on $name', (engine) => {
       await database.write(async (tx) =>
         keepProgress(tx, user, await beginProgress(tx, user), await endOfOutbox(tx)),
       );
-      const dying = { ...deps, database: dyingAfter(database, last) };
-      isDone = await eraseUser(dying, user).then(
+      const dying = new UserData({ ...context, database: dyingAfter(database, last) }, slices);
+      isDone = await dying.erase(user).then(
         ({ done }) => done,
         () => false,
       );
 
-      expect(await eraseUser(deps, user)).toMatchObject({ done: true });
+      expect(await new UserData(context, slices).erase(user)).toMatchObject({ done: true });
 
       expect(await left(database)).toEqual([]);
     }
@@ -173,15 +172,13 @@ describe.each(await engines())('on $name', (engine) => {
       },
     };
     const other = eraseEvents(
-      {
-        database: otherDatabase,
-        // Asked before it looks for deliveries, of which there are none, and after the page of events.
-        isLate: () => {
-          isLookedAt = looks++ > 0;
-          return isLookedAt;
-        },
-      },
+      otherDatabase,
       user,
+      // Called before it reads deliveries, of which there are none, and after the page of events.
+      () => {
+        isLookedAt = looks++ > 0;
+        return isLookedAt;
+      },
     );
     await waitFor(() => isLookedAt, { describe: 'the other request has looked at the events' });
     let rounds = 0;
@@ -194,12 +191,15 @@ describe.each(await engines())('on $name', (engine) => {
       return await memories.eraseUser(...asked);
     };
     const log = createLogger('silent');
-    const deps = { database, clock, jobs: world.jobs, log, writer: 'a test' };
 
-    const erased = await eraseUser(
-      { ...deps, memories: Object.create(memories, { eraseUser: { value: eraseMemories } }) },
-      user,
+    const userData = new UserData(
+      { database, clock, log, writer: 'a test' },
+      {
+        memories: Object.create(memories, { eraseUser: { value: eraseMemories } }),
+        jobs: world.jobs,
+      },
     );
+    const erased = await userData.erase(user);
 
     expect(erased).toMatchObject({ done: true, jobs: 1 });
     expect(await left(database)).toEqual([]);
@@ -209,14 +209,14 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await engine.emptied();
     for (let i = 0; i < 250; i++) await told(database);
     let looks = 0;
-    const late = { database, isLate: () => ++looks > 1 };
+    const isLateSoon = () => ++looks > 1;
     const named = (texts: readonly string[]) => texts.filter((text) => text.includes('"data":{"c'));
 
-    expect(await eraseEvents(late, user)).toBe(false);
+    expect(await eraseEvents(database, user, isLateSoon)).toBe(false);
 
     // One transaction was not too late.
     expect(named(await left(database))).toHaveLength(150);
-    expect(await eraseEvents({ database, isLate }, user)).toBe(true);
+    expect(await eraseEvents(database, user, isLate)).toBe(true);
     expect(await left(database)).toEqual([]);
   });
 
@@ -277,7 +277,7 @@ describe.each(await engines())('on $name', (engine) => {
       await world.webhook({ events: ['conversation.created'] });
       await database.write((tx) => tx.insert('events', [conversationCreated()]));
       world.answer(async ({ body }) => {
-        await eraseEvents({ database, isLate }, user);
+        await eraseEvents(database, user, isLate);
         return { status, error: null, response: `got ${body}` };
       });
       await world.deliver();
@@ -298,7 +298,7 @@ describe.each(await engines())('on $name', (engine) => {
       ...said,
     });
 
-    expect(await eraseDeliveries({ database, isLate }, [subject])).toBe(true);
+    expect(await eraseDeliveries(database, [subject], isLate)).toBe(true);
 
     const { kysely } = database.read;
     const [delivery] = await kysely.selectFrom('webhook_deliveries').select('body').execute();

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
+import type { Jobs } from '../../src/core/jobs/jobs.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { type Erased, eraseUser, type UserDataDeps } from '../../src/platform/user-data/erase.ts';
+import { type Erased, UserData } from '../../src/platform/user-data/erase.ts';
 import type { MemoryStep } from '../fixtures/skills/staged/memory.ts';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { embeddedTest, type Platform } from '../support/platform.ts';
@@ -168,19 +169,21 @@ function erasureLateAfter(reads: number, { organization }: Tenant) {
   let left = Infinity;
   const clock = {
     ...systemClock,
-    monotonic: () => {
+    monotonic: (): number => {
       left -= 1;
       return left < 0 ? 20_000 : 0;
     },
   };
-  const jobs = { cancel: () => Promise.reject(new Error('No job is to be cancelled.')) };
+  const cancel = () => Promise.reject(new Error('No job is to be cancelled.'));
+  const jobs = { cancel } as Partial<Jobs> as Jobs;
   const deps = { database, clock, memories, jobs, writer: 'test', log: createLogger('silent') };
   const user = { organizationId: organization, userId: 'alice marker7' };
   return {
     ...deps,
-    erase: (changed: Partial<UserDataDeps> = {}) => {
+    erase: (changed: Partial<typeof deps> = {}) => {
       left = reads;
-      return eraseUser({ ...deps, ...changed }, user);
+      const used = { ...deps, ...changed };
+      return new UserData(used, used).erase(user);
     },
   };
 }

@@ -21,6 +21,7 @@ import { TriggerCalls } from '../../platform/triggers/calls.ts';
 import { Mappings } from '../../platform/triggers/mapping.ts';
 import { TriggerReceiver } from '../../platform/triggers/receive.ts';
 import { Triggers } from '../../platform/triggers/triggers.ts';
+import { UserData } from '../../platform/user-data/erase.ts';
 import { composeAgents } from './agents.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';
@@ -83,7 +84,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   return {
     ...used,
     context: base,
-    userData: { ...base, memories: used.memories, jobs: jobs.jobs },
+    userData: new UserData(base, { memories: used.memories, jobs: jobs.jobs }),
     jobs,
     approvals: new Approvals(base, jobs.waitEnds),
     runEvents,

@@ -1,6 +1,6 @@
 /**
  * Erasure of a user in what webhooks read and were sent: events of the outbox and bodies of deliveries. The events of
- * an organization may be millions, so how far they were looked through is kept for a repetition.
+ * an organization may be millions, so the position up to which they were read is kept for a repetition.
  */
 import type { Database } from '../../adapters/database/database.ts';
 import { erasedData, erasedEnd } from '../../adapters/database/erased-data.ts';
@@ -23,11 +23,6 @@ const eventsMax = 1_000;
 /** Pages without a find after which the place is kept. */
 const keptEvery = 20;
 
-interface EraseEventsDeps {
-  readonly database: Database;
-  readonly isLate: () => boolean;
-}
-
 interface EventData {
   readonly job_id?: string | null;
   readonly conversation_id?: string;
@@ -38,8 +33,9 @@ interface EventData {
 
 /** Erases what deliveries about jobs or conversations say, until `isLate`: whether nothing is left. */
 export async function eraseDeliveries(
-  { database, isLate }: EraseEventsDeps,
+  database: Database,
   subjects: readonly string[],
+  isLate: () => boolean,
 ): Promise<boolean> {
   while (!isLate()) {
     const found = await database.write(async (tx) => {
@@ -59,11 +55,12 @@ export async function eraseDeliveries(
 
 /**
  * Of the events that webhooks read, erases those about erased jobs, and about conversations of the user, until `isLate`:
- * whether all were looked at.
+ * whether all were read.
  */
 export async function eraseEvents(
-  { database, isLate }: EraseEventsDeps,
+  database: Database,
   user: OfUser,
+  isLate: () => boolean,
 ): Promise<boolean> {
   let kept = await database.write((tx) => beginProgress(tx, user));
   let after = kept;
@@ -71,7 +68,7 @@ export async function eraseEvents(
     const rows = await eventsAfter(database.read, user.organizationId, after, eventsMax);
     const last = rows.at(-1);
     if (last === undefined) return true;
-    if (!(await erasePage({ database, isLate }, user, rows))) return false;
+    if (!(await erasePage(database, user, rows, isLate))) return false;
     const reached = { txid: last.txid, seq: Number(last.seq) };
     after = reached;
     const stops = isLate();
@@ -83,23 +80,25 @@ export async function eraseEvents(
   }
 }
 
-/** Forgets how far the events were looked through, when nothing of the user is left. */
-export const endErasure = ({ database }: Pick<EraseEventsDeps, 'database'>, user: OfUser) =>
-  database.write((tx) => endProgress(tx, user));
+/** Forgets the position in the events, when nothing of the user is left. */
+export function endErasure(database: Database, user: OfUser): Promise<void> {
+  return database.write((tx) => endProgress(tx, user));
+}
 
 /**
  * In steps, so that a repetition after a crash finds what is left: the events keep what they are about until their
  * deliveries are erased. Whether they are, or it was too late.
  */
 async function erasePage(
-  { database, isLate }: EraseEventsDeps,
+  database: Database,
   user: OfUser,
   rows: readonly ({ readonly data: string } & EventsCursor)[],
+  isLate: () => boolean,
 ): Promise<boolean> {
-  const told = rows.map(({ seq, data }) => ({ seq, ...(JSON.parse(data) as EventData) }));
-  const jobs = told.flatMap(({ job_id }) => job_id ?? []);
+  const events = rows.map(({ seq, data }) => ({ seq, ...(JSON.parse(data) as EventData) }));
+  const jobs = events.flatMap(({ job_id }) => job_id ?? []);
   const gone = await erasedAmong(database.read, [...new Set(jobs)]);
-  const about = told.filter(
+  const about = events.filter(
     ({ job_id, user_id, erased }) =>
       erased === true || user_id === user.userId || gone.has(job_id ?? ''),
   );
@@ -113,7 +112,7 @@ async function erasePage(
   await database.write((tx) => waitForReader(tx, webhooksReader));
   // Also finds the deliveries that an interrupted erasure has left.
   const subjects = about.flatMap(({ job_id, conversation_id }) => job_id ?? conversation_id ?? []);
-  if (!(await eraseDeliveries({ database, isLate }, [...new Set(subjects)]))) return false;
+  if (!(await eraseDeliveries(database, [...new Set(subjects)], isLate))) return false;
   await database.write(async (tx) => {
     for (const { seq } of about) await redactEvent(tx, Number(seq), erasedData);
   });

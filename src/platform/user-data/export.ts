@@ -2,7 +2,7 @@
 import { noTokenSums } from '../../adapters/http/schemas.ts';
 import { jobView } from '../../core/jobs/job-views.ts';
 import { timestamp } from '../../kernel/clock.ts';
-import type { UserDataDeps } from './erase.ts';
+import type { UserData } from './erase.ts';
 import {
   conversationsOf,
   isBegunFor,
@@ -22,14 +22,14 @@ type Line = { readonly type: 'memory' | 'conversation' | 'message' | 'job' | 'en
 >;
 
 /** The last line has the numbers of the others: an export without it is not whole. */
-export async function* exportUser(deps: UserDataDeps, user: OfUser): AsyncGenerator<string> {
+export async function* exportUser(data: UserData, user: OfUser): AsyncGenerator<string> {
   const counts = { memories: 0, conversations: 0, messages: 0, jobs: 0 };
   const counted = {
     memory: 'memories',
     conversation: 'conversations',
     message: 'messages',
   } as const;
-  for await (const line of linesOf(deps, user)) {
+  for await (const line of linesOf(data, user)) {
     const name = line.type === 'job' ? 'jobs' : counted[line.type as keyof typeof counted];
     counts[name] += 1;
     yield `${JSON.stringify(line)}\n`;
@@ -37,37 +37,37 @@ export async function* exportUser(deps: UserDataDeps, user: OfUser): AsyncGenera
   yield `${JSON.stringify({ type: 'end', user_id: user.userId, ...counts } satisfies Line)}\n`;
 }
 
-async function* linesOf(deps: UserDataDeps, user: OfUser): AsyncGenerator<Line> {
+async function* linesOf(data: UserData, user: OfUser): AsyncGenerator<Line> {
   const { organizationId, userId } = user;
-  for await (const memory of deps.memories.ofUser(organizationId, userId)) {
+  for await (const memory of data.memories.ofUser(organizationId, userId)) {
     yield { type: 'memory', ...memory };
   }
-  const { read } = deps.database;
+  const { read } = data.database;
   for (let after = ''; ; ) {
     const conversations = await conversationsOf(read, user, after, rowsMax);
     for (const { created_at, updated_at, ...conversation } of conversations) {
       const moments = { created_at: timestamp(created_at), updated_at: timestamp(updated_at) };
       yield { type: 'conversation', ...conversation, ...moments };
-      yield* linesOfConversation(deps, user, conversation.id);
+      yield* linesOfConversation(data, user, conversation.id);
     }
     const last = conversations.at(-1);
     if (last === undefined) break;
     after = last.id;
   }
-  yield* jobsElsewhere(deps, user);
+  yield* jobsElsewhere(data, user);
 }
 
 async function* linesOfConversation(
-  deps: UserDataDeps,
+  data: UserData,
   user: OfUser,
   id: string,
 ): AsyncGenerator<Line> {
   let job = '';
   for (let after = ''; ; ) {
-    const messages = await messagesAfter(deps.database.read, id, after, rowsMax);
+    const messages = await messagesAfter(data.database.read, id, after, rowsMax);
     for (const { created_at, ...message } of messages) {
       // The messages of a conversation's jobs follow one another.
-      if (message.job_id !== job) yield* jobLines(deps, user, [message.job_id]);
+      if (message.job_id !== job) yield* jobLines(data, user, [message.job_id]);
       job = message.job_id;
       const at = { conversation_id: id, created_at: timestamp(created_at) };
       yield { type: 'message', ...message, ...at };
@@ -79,12 +79,12 @@ async function* linesOfConversation(
 }
 
 /** Jobs for the user that continued the conversation of another, or whose conversation is gone. */
-async function* jobsElsewhere(deps: UserDataDeps, user: OfUser): AsyncGenerator<Line> {
-  const { read } = deps.database;
+async function* jobsElsewhere(data: UserData, user: OfUser): AsyncGenerator<Line> {
+  const { read } = data.database;
   for (let after = ''; ; ) {
     const jobs = await jobsNaming(read, user, after, jobsMax);
     for (const { id, conversation_id } of jobs) {
-      if (!(await isBegunFor(read, user, conversation_id))) yield* jobLines(deps, user, [id]);
+      if (!(await isBegunFor(read, user, conversation_id))) yield* jobLines(data, user, [id]);
     }
     const last = jobs.at(-1);
     if (last === undefined) return;
@@ -93,7 +93,7 @@ async function* jobsElsewhere(deps: UserDataDeps, user: OfUser): AsyncGenerator<
 }
 
 async function* jobLines(
-  { database }: UserDataDeps,
+  { database }: UserData,
   { organizationId }: OfUser,
   ids: readonly string[],
 ): AsyncGenerator<Line> {

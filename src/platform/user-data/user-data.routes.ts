@@ -7,7 +7,7 @@ import { apiRefusals } from '../../adapters/http/refusals.ts';
 import { Defaulted, Id, Name, Nullable, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { requireScopes } from '../../kernel/caller.ts';
-import { eraseUser, type UserDataDeps } from './erase.ts';
+import type { UserData } from './erase.ts';
 import { exportUser } from './export.ts';
 
 /** The scope of keys that may take out and erase what is kept of users. */
@@ -96,7 +96,7 @@ const eraseSchema = {
   response: { 200: Erased, ...apiRefusals('insufficient_scope', 'validation_error', 'conflict') },
 };
 
-export function userDataRoutes(server: Server, deps: UserDataDeps): void {
+export function userDataRoutes(server: Server, userData: UserData): void {
   const path = '/api/users/:userId/data';
   const onRequest = async (request: FastifyRequest) => {
     requireScopes(callerOf(request).scopes, userDataScopes);
@@ -106,11 +106,11 @@ export function userDataRoutes(server: Server, deps: UserDataDeps): void {
     return { organizationId: callerOf(request).organizationId, userId };
   };
   server.get(path, { onRequest, schema: exportSchema }, (request, reply) => {
-    const lines = Readable.from(exportUser(deps, userOf(request)));
+    const lines = Readable.from(exportUser(userData, userOf(request)));
     // A stream is sent as it is, past the schema of one line.
     return reply.type('application/x-ndjson; charset=utf-8').send(lines as never) as never;
   });
   server.delete(path, { onRequest, schema: eraseSchema }, (request) =>
-    eraseUser(deps, userOf(request), request.query.cancel_jobs === 'true'),
+    userData.erase(userOf(request), request.query.cancel_jobs === 'true'),
   );
 }
