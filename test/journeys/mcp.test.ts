@@ -21,6 +21,10 @@ beforeAll(async () => {
   });
   key = await platform.key();
   proxy = await withKey(platform.url, key);
+  // The suite waits 500 ms for some answers, and the first run also waits for the start of an executor.
+  const client = await connected('2026-07-28');
+  await client.callTool({ name: 'test_logging_tool' });
+  await client.close();
 });
 afterAll(async () => {
   proxy.stop();
