@@ -27,7 +27,13 @@ const askedEach = 300;
 const owedMs = 20;
 const page = { limit: 20, offset: 0 };
 /** Of no user, and of a job that there need not be. */
-const run = { userId: null, jobId: newId(), conversationId: newId(), acceptedAt: Infinity };
+const run = {
+  userId: null,
+  jobId: newId(),
+  conversationId: newId(),
+  acceptedAt: Infinity,
+  isTrial: false,
+};
 
 const joining = 'the of to and in is for that it on with as are was at by be this from or'.split(
   ' ',

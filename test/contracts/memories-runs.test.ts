@@ -391,6 +391,7 @@ describe.each(await engines())('on $name', (engine) => {
             jobId: job.id,
             conversationId: job.conversation_id,
             acceptedAt: job.created_at,
+            isTrial: false,
           }),
         complete: async (memory: RunMemory) =>
           world.settle({

@@ -28,6 +28,7 @@ async function world(engine: Engine) {
     runMemories.begin({
       ...own,
       ...{ userId, jobId: 'job', conversationId: 'conversation', acceptedAt: clock.now() },
+      isTrial: false,
     });
   const listed = async (filter: Parameters<typeof memories.list>[1] = {}, at = page) => {
     const { memories: rows, total } = await memories.list(own, filter, at);

@@ -68,6 +68,7 @@ export async function vectorsWorld(engine: Engine) {
         jobId: 'job',
         conversationId: 'conversation',
         acceptedAt: clock.now(),
+        isTrial: false,
       }),
     async given(...all: readonly [content: string, userId: string | null, tag?: string][]) {
       const made: { id: string }[] = [];

@@ -1,6 +1,6 @@
 /**
  * The journal of a scripted run: the rows of its steps and waits in memory. They are begun, found and compared by
- * the same rules as those in the database (src/core/journal/journal-steps.ts, src/core/journal/waits.ts).
+ * the same rules as those in the database (src/core/journal/journal.ts).
  */
 import type {
   BegunStep,

@@ -12,7 +12,7 @@ import { endCall, type OpenCall, openCall } from '../usage/embedding-calls.ts';
 /** Timeouts of requests for queries and for memories. */
 const questionMs = 2_000;
 const textsMs = 30_000;
-/** Failures that the log has already. */
+/** The most failures that are remembered as logged. */
 const reportedMax = 10_000;
 
 /** The agent that the texts belong to, which is charged. */
@@ -129,7 +129,8 @@ export class EmbeddingRequests {
     this.observe({ purpose, outcome: 'budget', usage: null, cost: null });
     const words =
       'the budget of an agent has no room for vectors: its memories are searched by words';
-    this.logFailureOnce(key, { ...owning, reason: opening.message }, words);
+    const { organizationId: organization_id, agentId: agent_id } = owning;
+    this.logFailureOnce(key, { organization_id, agent_id, reason: opening.message }, words);
     return null;
   }
 

@@ -82,7 +82,7 @@ export class Reloads {
     this.#listening?.stop();
   }
 
-  /** Reloads all processes; `409 conflict` while another process leads a reload. Never rejects otherwise. */
+  /** Reloads all processes; `409 conflict` while another process leads a reload. */
   async reloadAll(trigger: ReloadTrigger): Promise<ReloadState> {
     const cluster = this.#cluster;
     if (cluster === null) return this.reloadHere(trigger);

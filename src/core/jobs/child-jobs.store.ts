@@ -1,4 +1,4 @@
-/** What a job that starts another tells of itself and of the jobs above it. */
+/** Reads the job that starts another one. */
 import type { Transaction } from '../../adapters/database/database.ts';
 import { firstRow } from '../../adapters/database/statement.ts';
 

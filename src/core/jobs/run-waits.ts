@@ -28,7 +28,7 @@ export interface WaitAnswer {
 interface RunWaitsParts {
   readonly context: Pick<Context, 'clock' | 'observers'>;
   /** Opens the journal if it is not open yet. */
-  journal(): Journal;
+  readonly journal: () => Journal;
   readonly kinds: WaitKinds;
   /** Asks the executor to unload the run. */
   suspend(): void;

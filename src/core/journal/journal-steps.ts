@@ -1,7 +1,6 @@
 /**
- * Steps that the code of a run takes itself: named ones, and skills that it calls. A step is on record
- * before it begins, and its result is on record before the run goes on. Each write is accepted only from
- * the claim that holds the job. A step is known by its key, so a repeated run finds its result.
+ * The forms of the steps that the code of a run takes itself, named ones and skills that it calls, and how their rows are
+ * read. A step is known by its key, so a repeated run finds its result. journal.ts writes them.
  */
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { StepKind } from '../../adapters/database/tables.ts';
@@ -54,12 +53,12 @@ export async function nextStep(claim: OpenClaim): Promise<number> {
 
 /** How a step or a wait ended, from its row. */
 export async function endOnRecord(
-  { job, records }: OpenClaim,
+  claim: OpenClaim,
   step: Pick<StepRecord, 'n' | 'parent'>,
 ): Promise<StepEnd & RecordedEnd> {
   const { n } = step;
-  const row = await resultOf((await records()).results, step);
-  const end = { n, at: row?.finished_at ?? job.created_at, told: row?.told ?? null };
+  const row = await resultOf((await claim.records()).results, step);
+  const end = { n, at: row?.finished_at ?? claim.job.created_at, told: row?.told ?? null };
   if (row?.status === 'completed' && row.result !== null) {
     const memory = row.memory === null ? [] : (JSON.parse(row.memory) as MemoryChange[]);
     return { result: row.result, memory, ...end };

@@ -74,7 +74,7 @@ export interface MemoryOfRun extends Owning {
   /** When the job was accepted: a newer agent of the same id is another one. */
   readonly acceptedAt: number;
   /** Whether the job is a trial: it reads the agent's memory and does not change it. */
-  readonly isTrial?: boolean;
+  readonly isTrial: boolean;
 }
 
 /** The memories of the runs of a process. */
@@ -142,7 +142,7 @@ export class RunMemory {
    * database.
    */
   async ask(verb: MemoryVerb, payload: unknown, asker: Asker = ofRecord): Promise<unknown> {
-    if (this.run.isTrial === true && verb !== 'recall')
+    if (this.run.isTrial && verb !== 'recall')
       throw permanentError('a trial may only read the memory of its agent');
     try {
       return await this.#answer(verb, payload, asker);

@@ -1,6 +1,6 @@
 /**
  * The endpoint of the Model Context Protocol for Node's requests. This module loads the SDK, so it is loaded
- * at the first request (mcp.routes.ts).
+ * at the first request (lazy-endpoint.ts).
  */
 import { hkdfSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -22,7 +22,7 @@ export interface ListRange {
 export class ToolList {
   readonly skills: SkillRegistry;
   readonly agents: Agents;
-  /** By organization, until the active skills of the registry change. */
+  /** By `audienceOf` the organization, until the active skills of the registry change. */
   readonly #kept = new Map<string, ToolSet>();
 
   constructor(skills: SkillRegistry, agents: Agents) {

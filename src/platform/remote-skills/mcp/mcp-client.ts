@@ -125,7 +125,7 @@ export class McpClient {
     );
   }
 
-  /** Closes the connections to a source that was changed or removed, or to all. */
+  /** Ends the commands of a source that was changed or removed; without an id, those of all sources and all connections. */
   async close(sourceId?: string): Promise<void> {
     if (sourceId !== undefined) this.#lastUsed.delete(sourceId);
     await this.#commands.end(sourceId);
