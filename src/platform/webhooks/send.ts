@@ -8,7 +8,7 @@ import type { AllowList } from '../../adapters/egress/allow-list.ts';
 import { EgressError } from '../../adapters/egress/egress-error.ts';
 import type { Egress } from '../../adapters/egress/guarded-fetch.ts';
 import type { Resolve } from '../../adapters/egress/system-resolver.ts';
-import { lazily } from '../../kernel/lazy.ts';
+import { Lazy } from '../../kernel/lazy.ts';
 import { hostSlotsMax } from './lanes.ts';
 import type { AttemptOutcome } from './states.ts';
 
@@ -54,8 +54,7 @@ export interface SenderOptions {
 
 export class Sender {
   readonly #timeoutMs: number;
-  readonly #connections: () => Promise<{ readonly kept: Egress; readonly fresh: Egress }>;
-  #isOpen = false;
+  readonly #connections: Lazy<{ readonly kept: Egress; readonly fresh: Egress }>;
 
   constructor({ timeoutMs, ...options }: SenderOptions) {
     this.#timeoutMs = timeoutMs;
@@ -67,7 +66,7 @@ export class Sender {
       connectTimeoutMs: timeoutMs,
     } as const;
     // Loaded at the first attempt: it takes a sixth of the memory of a process without webhooks.
-    this.#connections = lazily(async () => {
+    this.#connections = new Lazy(async () => {
       const { openEgress } = await import('../../adapters/egress/guarded-fetch.ts');
       const kept = openEgress({ ...common, keepAlive: { idleMs, connectionsMax: hostSlotsMax } });
       return { kept, fresh: openEgress(common) };
@@ -76,8 +75,7 @@ export class Sender {
 
   /** Every failure of a request is a result. */
   async send({ url, headers, body, isFresh, signal }: SendRequest): Promise<AttemptResult> {
-    this.#isOpen = true;
-    const { kept, fresh } = await this.#connections();
+    const { kept, fresh } = await this.#connections.get();
     try {
       const answer = await (isFresh ? fresh : kept).request(url, {
         method: 'POST',
@@ -102,9 +100,8 @@ export class Sender {
 
   /** Aborts the requests under way and closes the connections. */
   async close(): Promise<void> {
-    if (!this.#isOpen) return;
-    const { kept, fresh } = await this.#connections();
-    await Promise.all([kept.close(), fresh.close()]);
+    const connections = await this.#connections.getUsed();
+    await Promise.all([connections?.kept.close(), connections?.fresh.close()]);
   }
 }
 

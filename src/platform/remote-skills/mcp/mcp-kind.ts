@@ -3,7 +3,7 @@
  * a server, so a platform without any pays nothing.
  */
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
-import { lazily } from '../../../kernel/lazy.ts';
+import { Lazy } from '../../../kernel/lazy.ts';
 import type { AccountTokens } from '../accounts/tokens.ts';
 import type { CalledTool, RemoteKind, RemoteRun, RemoteSource } from '../remote-kind.ts';
 import type { McpClient } from './mcp-client.ts';
@@ -15,8 +15,7 @@ export class McpKind implements RemoteKind {
   readonly kind = 'mcp';
   readonly checkEveryMs = checkEveryMs;
   readonly areOutputsChecked = true;
-  readonly #load: () => Promise<McpClient>;
-  #isOpen = false;
+  readonly #client: Lazy<McpClient>;
 
   /** `onToolsChanged` is called when a server reports that its tools have changed. */
   constructor(
@@ -25,26 +24,21 @@ export class McpKind implements RemoteKind {
     tokens: AccountTokens,
     onToolsChanged: (sourceId: string) => void,
   ) {
-    this.#load = lazily(async () => {
+    this.#client = new Lazy(async () => {
       const { McpClient } = await import('./mcp-client.ts');
       return new McpClient(allowed, version, tokens, onToolsChanged);
     });
   }
 
   async discover(source: RemoteSource, signal: AbortSignal, organizationId: string | null) {
-    return (await this.#open()).discover(source, signal, organizationId);
+    return (await this.#client.get()).discover(source, signal, organizationId);
   }
 
   async call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun) {
-    return (await this.#open()).call(source, tool, input, run);
+    return (await this.#client.get()).call(source, tool, input, run);
   }
 
   async close(sourceId?: string): Promise<void> {
-    if (this.#isOpen) await (await this.#load()).close(sourceId);
-  }
-
-  #open(): Promise<McpClient> {
-    this.#isOpen = true;
-    return this.#load();
+    await (await this.#client.getUsed())?.close(sourceId);
   }
 }

@@ -5,7 +5,7 @@
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Json } from '../../../kernel/json.ts';
-import { lazily } from '../../../kernel/lazy.ts';
+import { Lazy } from '../../../kernel/lazy.ts';
 import type { CalledTool, RemoteKind, RemoteRun, RemoteSource } from '../remote-kind.ts';
 import type { OpenapiClient } from './openapi-client.ts';
 import type { ListedOperations } from './read-document.ts';
@@ -16,11 +16,10 @@ export class OpenapiKind implements RemoteKind {
   /** A document does not say how the service is now, so nothing is gained by reading it before a call. */
   readonly checkEveryMs = null;
   readonly areOutputsChecked = false;
-  readonly #load: () => Promise<OpenapiClient>;
-  #isOpen = false;
+  readonly #client: Lazy<OpenapiClient>;
 
   constructor(allowed: AllowList, clock: Clock) {
-    this.#load = lazily(async () => {
+    this.#client = new Lazy(async () => {
       const { OpenapiClient } = await import('./openapi-client.ts');
       return new OpenapiClient(allowed, clock);
     });
@@ -36,23 +35,18 @@ export class OpenapiKind implements RemoteKind {
 
   /** The operations of a document, to choose from. Throws RemoteFault. */
   async operationsOf(source: RemoteSource, signal: AbortSignal): Promise<ListedOperations> {
-    return (await this.#open()).operationsOf(source, signal);
+    return (await this.#client.get()).operationsOf(source, signal);
   }
 
   async discover(source: RemoteSource, signal: AbortSignal) {
-    return (await this.#open()).discover(source, signal);
+    return (await this.#client.get()).discover(source, signal);
   }
 
   async call(source: RemoteSource, tool: CalledTool, input: unknown, run: RemoteRun) {
-    return (await this.#open()).call(source, tool, input, run);
+    return (await this.#client.get()).call(source, tool, input, run);
   }
 
   async close(sourceId?: string): Promise<void> {
-    if (this.#isOpen) await (await this.#load()).close(sourceId);
-  }
-
-  #open(): Promise<OpenapiClient> {
-    this.#isOpen = true;
-    return this.#load();
+    await (await this.#client.getUsed())?.close(sourceId);
   }
 }
