@@ -21,7 +21,7 @@ import { TriggerCalls } from '../../platform/triggers/calls.ts';
 import { Mappings } from '../../platform/triggers/mapping.ts';
 import { TriggerReceiver } from '../../platform/triggers/receive.ts';
 import { Triggers } from '../../platform/triggers/triggers.ts';
-import { UserData } from '../../platform/user-data/erase.ts';
+import { UserData } from '../../platform/user-data/user-data.ts';
 import { composeAgents } from './agents.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';

@@ -2,7 +2,6 @@
 import { noTokenSums } from '../../adapters/http/schemas.ts';
 import { jobView } from '../../core/jobs/job-views.ts';
 import { timestamp } from '../../kernel/clock.ts';
-import type { UserData } from './erase.ts';
 import {
   conversationsOf,
   isBegunFor,
@@ -11,6 +10,7 @@ import {
   messagesAfter,
   type OfUser,
 } from './user-data.store.ts';
+import type { UserData } from './user-data.ts';
 
 /** Rows read at a time: inputs and outputs may have a megabyte each. */
 const rowsMax = 50;

@@ -7,8 +7,8 @@ import { apiRefusals } from '../../adapters/http/refusals.ts';
 import { Defaulted, Id, Name, Nullable, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { requireScopes } from '../../kernel/caller.ts';
-import type { UserData } from './erase.ts';
 import { exportUser } from './export.ts';
+import type { UserData } from './user-data.ts';
 
 /** The scope of keys that may take out and erase what is kept of users. */
 const userDataScopes: readonly string[] = ['user-data'];
