@@ -5,7 +5,7 @@ export type Erased = Schema<'ErasedUserData'>;
 
 /** The pause before a repetition, in which the platform serves others. */
 const pauseMs = 1_000;
-/** After so long in which nothing was erased, it is given up. */
+/** After so long in which only the log was left, it is given up. */
 const patienceMs = 5 * 60_000;
 const heldMessage =
   'All is erased but in the log of the database, which a backup or another transaction has held for 5 minutes: ' +

@@ -19,11 +19,17 @@ export function useSession(): PageSession {
 /** Whether the session may use /admin. */
 export const useIsAdministrator = (): boolean => useSession().kind === 'administrator';
 
-/** Which of these scopes the session lacks. The platform decides; pages hide or explain what it would refuse. */
-export function useMissingScopes(needed: readonly string[]): readonly string[] {
-  const { scopes } = useSession();
+/** Which of these scopes a session lacks. The platform decides; pages hide or explain what it would refuse. */
+export function missingScopes(
+  { scopes }: Pick<Session, 'scopes'>,
+  needed: readonly string[],
+): readonly string[] {
   return scopes.includes('*') ? [] : needed.filter((scope) => !scopes.includes(scope));
 }
+
+/** Which of these scopes the session of the page lacks. */
+export const useMissingScopes = (needed: readonly string[]): readonly string[] =>
+  missingScopes(useSession(), needed);
 
 /** Whether the session has a scope. */
 export const useHasScope = (scope: string): boolean => useMissingScopes([scope]).length === 0;

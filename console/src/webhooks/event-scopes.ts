@@ -1,5 +1,5 @@
 import type { EventType } from '../api/webhooks.ts';
-import { useSession } from '../shell/session.ts';
+import { missingScopes, useSession } from '../shell/session.ts';
 
 /** The scopes of what events are about, which the platform requires for their webhooks. */
 const scopeOf: Partial<Record<EventType, string>> = {
@@ -14,14 +14,13 @@ const strictScopeOf: Partial<Record<EventType, string>> = {
 };
 
 /** The scopes that the session lacks to read these events, and so to change a webhook of them. */
-export function useMissingToRead(): (events: readonly EventType[]) => string[] {
-  const { scopes, permissions } = useSession();
+export function useMissingToRead(): (events: readonly EventType[]) => readonly string[] {
+  const session = useSession();
+  const isStrict = session.permissions === 'strict';
   return (events) => {
-    const needed = new Set<string>();
-    for (const event of events) {
-      const scope = scopeOf[event] ?? (permissions === 'strict' ? strictScopeOf[event] : undefined);
-      if (scope !== undefined) needed.add(scope);
-    }
-    return scopes.includes('*') ? [] : [...needed].filter((scope) => !scopes.includes(scope));
+    const needed = events.flatMap(
+      (event) => scopeOf[event] ?? (isStrict ? strictScopeOf[event] : undefined) ?? [],
+    );
+    return missingScopes(session, [...new Set(needed)]);
   };
 }

@@ -15,7 +15,7 @@ interface EraseOptions extends ApiOptions {
 
 /** The pause before a repetition, in which the platform serves others. */
 const pauseMs = 1_000;
-/** After so long in which nothing was erased, the command ends. */
+/** After so long in which only the log was left, the command ends. */
 const patienceMs = 5 * 60_000;
 
 const counts = ['memories', 'conversations', 'jobs'] as const;
