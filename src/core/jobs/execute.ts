@@ -8,6 +8,7 @@ import { type Issue, invalid, notFound, PlatformError } from '../../kernel/error
 import { canonicalJson } from '../../kernel/text.ts';
 import type { AgentFields } from '../agents/agent-rows.ts';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
+import { taskSkill } from '../agents/called-agents.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
@@ -15,9 +16,6 @@ import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
-
-/** The skill with which an agent works on a task. */
-const runTask = { category: 'agent', version: 'v1.0', skillName: 'run-task' };
 
 /** A skill and an agent that a caller may use. */
 export interface Target {
@@ -105,7 +103,9 @@ export class Execution {
     agentId: string,
     conversationId: string | undefined,
   ): Promise<Target> {
-    const target = await this.findTarget(caller, runTask, () => ({ agentId, conversationId }));
+    const [category, version, skillName] = taskSkill;
+    const path = { category, version, skillName };
+    const target = await this.findTarget(caller, path, () => ({ agentId, conversationId }));
     await this.#parts.agents.requireWritable(caller, agentId);
     return target;
   }
