@@ -186,7 +186,7 @@ function serversOf(document: Json): string[] {
   const servers = [document, ...paths, ...operations].flatMap((owner) => owner?.['servers'] ?? []);
   const addresses = servers.map((server) => String(objectOf(server)?.['url'] ?? ''));
   if (typeof basePath === 'string') addresses.push(basePath);
-  // A relative one is at the address of the document, which is checked by itself.
+  // Of a relative one the path is checked, at any host.
   return addresses.map(
     (address) => URL.parse(address, 'https://document.invalid')?.href ?? address,
   );
