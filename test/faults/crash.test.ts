@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { follow } from '../support/event-stream.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
-import { acting, gate, play } from '../support/staged.ts';
+import { acting, beginning, gate, play } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -74,10 +74,10 @@ describe('a skill that a run calls', () => {
 
 describe('kill -9 while a job is active', () => {
   test('uses up that attempt, and the job runs again at the next start', async () => {
-    const end = gate();
-    const steps = [{ message: ['assistant', 'once'] as const }, { until: end.path }];
+    const [begun, end] = [beginning(), gate()];
+    const steps = [{ message: ['assistant', 'once'] as const }, begun.step, { until: end.path }];
     const jobId = await tenant.start(play, { attempts: [steps], output: 'done' });
-    await tenant.jobIn(jobId, 'active');
+    await begun.shown();
 
     await crash();
     end.open();
@@ -92,9 +92,10 @@ describe('kill -9 while a job is active', () => {
   });
 
   test('fails it with worker_lost when the attempt was its last', async () => {
-    const end = gate();
-    const jobId = await tenant.start('staged/v1.0/play-once', acting({ until: end.path }));
-    await tenant.jobIn(jobId, 'active');
+    const [begun, end] = [beginning(), gate()];
+    const input = acting(begun.step, { until: end.path });
+    const jobId = await tenant.start('staged/v1.0/play-once', input);
+    await begun.shown();
 
     await crash();
 
@@ -110,9 +111,9 @@ describe('kill -9 while a job is active', () => {
   });
 
   test('ends one as cancelled whose cancellation was asked for', async () => {
-    const end = gate();
-    const jobId = await tenant.start(play, acting({ stubbornUntil: end.path }));
-    await tenant.jobIn(jobId, 'active');
+    const [begun, end] = [beginning(), gate()];
+    const jobId = await tenant.start(play, acting(begun.step, { stubbornUntil: end.path }));
+    await begun.shown();
     expect((await tenant.post(`/api/jobs/${jobId}/cancel`)).status).toBe(202);
 
     await crash();

@@ -2,12 +2,13 @@
  * The stage for tests that need a run to do something at a certain moment: skills that act what
  * their input says, and gates that hold a run until the test opens them.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Step } from '../fixtures/skills/staged/play.ts';
 import { type Platform, type PlatformOptions, startPlatform } from './platform.ts';
+import { waitFor } from './wait-for.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -41,6 +42,18 @@ export function gate(): { path: string; open(): void } {
   const open = () => writeFileSync(path, '');
   onTestFinished(open);
   return { path, open };
+}
+
+/**
+ * A step that shows that the code of a run has begun. A job is active as soon as it is claimed, and an attempt whose
+ * code has not begun is not charged: a test that kills a run waits for this first.
+ */
+export function beginning(): { step: Step; shown(): Promise<unknown> } {
+  made += 1;
+  const path = join(gates, `begun-${made}`);
+  const shown = () =>
+    waitFor(() => existsSync(path), { describe: 'the code of the run has begun' });
+  return { step: { touch: path }, shown };
 }
 
 /** A file for the lines of runs. It stays as long: a run that was given up may still write to it. */
