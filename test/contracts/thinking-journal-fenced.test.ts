@@ -1,11 +1,11 @@
 /** The journal of claims that lost their job, that lose the database, and that write at once. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { endAbandonedSteps } from '../../src/core/agents/abandoned-steps.ts';
-import type { PlannedTool } from '../../src/core/agents/recorded-generation.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
 import { LeaseLostError } from '../../src/core/journal/claim-writes.ts';
 import { isHeld } from '../../src/core/journal/held-claim.store.ts';
+import { endAbandonedSteps } from '../../src/core/thinking/abandoned-steps.ts';
+import type { PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { dialogueFor, type PlannedTool } from '../../src/core/agents/recorded-generation.ts';
 import { insertJobEvents } from '../../src/core/jobs/job-events.store.ts';
+import { dialogueFor, type PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
 import { engines } from '../support/databases.ts';
 import {
   asked,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Usage } from '../../src/adapters/models/model.ts';
 import { nothingReported } from '../../src/adapters/models/model.ts';
-import type { PlannedTool } from '../../src/core/agents/recorded-generation.ts';
+import type { PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
 import { replaceBudget } from '../../src/core/usage/usage.store.ts';
 import { engines } from '../support/databases.ts';
 import {

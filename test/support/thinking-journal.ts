@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { DialogueMessage, Usage } from '../../src/adapters/models/model.ts';
-import type { BegunCall, CallEnd, ToolEnd } from '../../src/core/agents/generations.ts';
 import type { Context } from '../../src/core/context/context.ts';
 import { claimJobs } from '../../src/core/jobs/admission.store.ts';
 import { type ClaimedJob, changeJobCounts } from '../../src/core/jobs/jobs.store.ts';
+import type { BegunCall, CallEnd, ToolEnd } from '../../src/core/thinking/generations.ts';
 import { serviceUnavailable } from './broken-database.ts';
 import type { Engine } from './databases.ts';
 import { type JobsWorld, jobsWorld, leaseMs } from './jobs-world.ts';

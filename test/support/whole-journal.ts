@@ -2,11 +2,11 @@
 
 import { readOperatorPrices } from '../../src/adapters/models/operator-prices.ts';
 import { Prices } from '../../src/adapters/models/prices.ts';
-import { Generations } from '../../src/core/agents/generations.ts';
 import type { Context } from '../../src/core/context/context.ts';
 import type { Conversations } from '../../src/core/conversations/conversations.ts';
 import { Journal as RunJournal } from '../../src/core/journal/journal.ts';
 import type { JournalJob } from '../../src/core/journal/step-rows.ts';
+import { Generations } from '../../src/core/thinking/generations.ts';
 import { contextOf } from './context.ts';
 
 /** In dollars for a million tokens: a token of the prompt of `a/model` costs a thousand nano-dollars, one of its answer two. */

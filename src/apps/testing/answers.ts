@@ -1,7 +1,8 @@
 /** The answers to what a scripted run asks of others: models, people, senders of events, other skills. */
-import { generationIdOf, readGenerateRequest } from '../../core/agents/generate-request.ts';
+
 import type { RunPart } from '../../core/journal/run-part.ts';
 import type { WantedWait } from '../../core/journal/waits.ts';
+import { generationIdOf, readGenerateRequest } from '../../core/thinking/generate-request.ts';
 import { inputDigestOf } from '../../kernel/input-digest.ts';
 import { recordGeneration, type ScriptedJournal, type WaitEnding } from './journal.ts';
 import { answerModel } from './models.ts';

@@ -97,7 +97,7 @@ async function callTool(
   }
 }
 
-/** As in src/core/agents/tools.ts: `*`, `text/*`, `text/v1.0` or `text/v1.0/summarize`. */
+/** As in src/core/thinking/tools.ts: `*`, `text/*`, `text/v1.0` or `text/v1.0/summarize`. */
 function isAllowed(skill: string, tools: boolean | readonly string[]): boolean {
   if (typeof tools === 'boolean') return tools;
   const own = skill.split('/');

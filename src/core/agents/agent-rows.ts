@@ -3,6 +3,8 @@ import { timestamp } from '../../kernel/clock.ts';
 import type { AgentRow } from './agents.store.ts';
 import { type GivenSettings, type ModelSettings, storedSettings } from './model-settings.ts';
 
+export type { AgentRow };
+
 /** The fields of an agent that a client may set. */
 export interface AgentFields
   extends Partial<

@@ -2,10 +2,9 @@
 import type { Selectable, Updateable } from 'kysely';
 import { countOf } from '../../adapters/database/count-of.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
-import { idIn } from '../../adapters/database/ids-in.ts';
 import { locked } from '../../adapters/database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../../adapters/database/page-bytes.ts';
-import { allRows, firstRow } from '../../adapters/database/statement.ts';
+import { firstRow } from '../../adapters/database/statement.ts';
 import type { AgentsTable } from '../../adapters/database/tables.ts';
 
 export type AgentRow = Selectable<AgentsTable>;
@@ -20,22 +19,6 @@ export async function insertAgent(tx: Transaction, row: AgentRow): Promise<boole
     .execute();
   return rows.length > 0;
 }
-
-/** Those of the agents that were created in the given time. */
-export const listCreatedBetween = allRows<{
-  organizationId: string;
-  ids: readonly string[];
-  after: number;
-  until: number;
-}>()((db, p, dialect) =>
-  db
-    .selectFrom('agents')
-    .select('id')
-    .where('organization_id', '=', p('organizationId'))
-    .where(idIn(dialect, p.list('ids')))
-    .where('created_at', '>', p('after'))
-    .where('created_at', '<=', p('until')),
-);
 
 const agentById = (isLocked: boolean) =>
   firstRow<{ organizationId: string; id: string }>()((db, p, dialect) => {

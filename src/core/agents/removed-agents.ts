@@ -4,11 +4,30 @@
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Transaction } from '../../adapters/database/database.ts';
+import { idIn } from '../../adapters/database/ids-in.ts';
+import { allRows } from '../../adapters/database/statement.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { AgentRow } from './agents.store.ts';
 
 /** The assumed clock skew between two processes. */
 export const clockSkewMs = 100;
+
+/** Those of the agents that were created in the given time. */
+export const listCreatedBetween = allRows<{
+  organizationId: string;
+  ids: readonly string[];
+  after: number;
+  until: number;
+}>()((db, p, dialect) =>
+  db
+    .selectFrom('agents')
+    .select('id')
+    .where('organization_id', '=', p('organizationId'))
+    .where(idIn(dialect, p.list('ids')))
+    .where('created_at', '>', p('after'))
+    .where('created_at', '<=', p('until')),
+);
+
 /** The least time between the deletion of an agent and the creation of one with the same id. */
 const reuseAfterMs = 5 * clockSkewMs;
 /** How long deletions are kept. */

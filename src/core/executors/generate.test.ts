@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../../test/support/cpu-time.ts';
 import { refusedSchemas } from '../../../test/support/hostile-schemas.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
-import { generationIdOf, readGenerateRequest } from '../agents/generate-request.ts';
 import type { GenerateRequest } from '../skills/definition.ts';
+import { generationIdOf, readGenerateRequest } from '../thinking/generate-request.ts';
 import { createGenerate } from './generate.ts';
 
 const usage = {

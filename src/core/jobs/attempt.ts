@@ -4,8 +4,6 @@
  */
 
 import type { YieldSlot } from '../../adapters/queue/queue.ts';
-import type { SkillCall, SkillResult } from '../agents/attempt.ts';
-import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { Context } from '../context/context.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
@@ -17,6 +15,8 @@ import type { WaitScope } from '../journal/wait-scope.ts';
 import type { RunMemories, RunMemory } from '../memories/run-memory.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillSettings } from '../skills/settings.ts';
+import type { SkillCall, SkillResult } from '../thinking/attempt.ts';
+import type { RunThinking, Thinking } from '../thinking/thinking.ts';
 import type { Admission } from './admission.ts';
 import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
 import type { ReportStream, Reports } from './reports.ts';

@@ -7,11 +7,11 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { waitMaxMs } from '../../kernel/step-bounds.ts';
-import { listJobsAbove } from '../agents/agent-tree-queries.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import { deadlineAfter, type WaitKindVerbs } from '../journal/wait-kinds.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
+import { listJobsAbove } from '../thinking/agent-tree-queries.ts';
 import type { Acceptor, WorkRequest } from './accept.ts';
 import type { Admission } from './admission.ts';
 import { findParent } from './child-jobs.store.ts';

@@ -5,7 +5,6 @@
  */
 
 import { permanentError } from '../../kernel/permanent-error.ts';
-import type { RunThinking } from '../agents/thinking.ts';
 import type { ObservedStep } from '../context/run-observer.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import { nextTold } from '../journal/records.ts';
@@ -15,6 +14,7 @@ import type { WaitScope } from '../journal/wait-scope.ts';
 import { isMemoryVerb } from '../memories/memory-verbs.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import type { RunSettings } from '../skills/settings.ts';
+import type { RunThinking } from '../thinking/thinking.ts';
 import {
   type Attempt,
   isReplaying,

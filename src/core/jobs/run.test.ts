@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { contextOf } from '../../../test/support/context.ts';
 import type { Database } from '../../adapters/database/database.ts';
-import type { RunSurroundings } from '../agents/attempt.ts';
-import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import type { RunMemories, RunMemory } from '../memories/run-memory.ts';
 import type { Generated } from '../skills/definition.ts';
+import type { RunSurroundings } from '../thinking/attempt.ts';
+import type { RunThinking, Thinking } from '../thinking/thinking.ts';
 import type { Runs } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import type { Reports } from './reports.ts';

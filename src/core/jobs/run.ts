@@ -5,12 +5,12 @@
  */
 
 import { withDeadline } from '../../kernel/with-deadline.ts';
-import type { RunThinking } from '../agents/thinking.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
 import { patiently } from '../journal/claim-writes.ts';
 import { unaskedFault } from '../journal/records.ts';
 import { wholeRun } from '../journal/run-part.ts';
 import type { MemoryChanges } from '../memories/record.ts';
+import type { RunThinking } from '../thinking/thinking.ts';
 import { type RunOptions, skillOf } from './admission.ts';
 import { type Attempt, newAttempt, type Runs, recordsOf } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';

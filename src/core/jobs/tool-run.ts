@@ -1,11 +1,12 @@
 /** Runs a skill as a tool: with its own time limit and error, otherwise as a part of the attempt. */
-import type { SkillCall, SkillResult } from '../agents/attempt.ts';
+
 import type { RunHandle, RunHandlers, RunOutcome } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
+import type { SkillCall, SkillResult } from '../thinking/attempt.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
 import { handlersOf } from './run-parts.ts';
 import { findSettings } from './run-settings.ts';

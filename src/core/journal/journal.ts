@@ -1,7 +1,7 @@
 /**
  * The journal of one claim of a job: what its run does is on record before and after it happens, and what
  * is on record is not done again. Steps and waits of the run's code are here; the calls of models and their
- * tools are further kinds of steps of the same claim (`src/core/agents/generations.ts`). A wait is on record before the
+ * tools are further kinds of steps of the same claim (`src/core/thinking/generations.ts`). A wait is on record before the
  * run waits, with its deadline. It ends once, by compare-and-set on its row: here when its deadline has passed,
  * elsewhere when what it waits for comes.
  */

@@ -5,8 +5,14 @@
  * several, because a model that sees every tool twice chooses worse; a client may ask for all. Pure; names and the order
  * of a list depend on the skills alone.
  */
-import { fittingToolName, keyOf, markedToolName, toolName } from '../../core/agents/tool-offers.ts';
+
 import type { Skill } from '../../core/skills/registry.ts';
+import {
+  fittingToolName,
+  keyOf,
+  markedToolName,
+  toolName,
+} from '../../core/thinking/tool-offers.ts';
 import { type Caller, hasScopes } from '../../kernel/caller.ts';
 import { type Json, objectOf } from '../../kernel/json.ts';
 

@@ -4,8 +4,8 @@
  */
 
 import type { ToolMessage } from '../../adapters/models/model.ts';
+import type { AgentRow } from '../agents/agent-rows.ts';
 import type { RunPart } from '../journal/run-part.ts';
-import type { AgentRow } from './agents.store.ts';
 import type { ThinkingAttempt } from './attempt.ts';
 import type { GenerateOptions } from './generate-request.ts';
 import { quoted } from './quoted.ts';

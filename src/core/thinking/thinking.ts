@@ -6,12 +6,13 @@
 
 import type { Usage } from '../../adapters/models/model.ts';
 import { usdOf } from '../../kernel/money.ts';
+import type { AgentRow } from '../agents/agent-rows.ts';
+import { fallbacksOf, settingsOf } from '../agents/agent-rows.ts';
+import { callSettings } from '../agents/model-settings.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { rightsOfModel } from '../memories/memory-verbs.ts';
 import type { Generated } from '../skills/definition.ts';
-import { fallbacksOf, settingsOf } from './agent-rows.ts';
-import type { AgentRow } from './agents.store.ts';
 import { answer } from './answering.ts';
 import type { RunSurroundings, ThinkingAttempt, ThinkingDeps } from './attempt.ts';
 import { Estimates } from './estimates.ts';
@@ -25,7 +26,6 @@ import type { Generation } from './generation.ts';
 import { Generations } from './generations.ts';
 import { historyBefore, noHistory } from './history.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
-import { callSettings } from './model-settings.ts';
 import { recalledFor } from './recalled.ts';
 import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
 import { resultsRule } from './result-marks.ts';

@@ -8,7 +8,7 @@ import { digestOf } from '../../kernel/digest.ts';
 import { isObject } from '../../kernel/json.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { canonicalJson } from '../../kernel/text.ts';
-import { settingBounds } from './setting-bounds.ts';
+import { settingBounds } from '../agents/setting-bounds.ts';
 
 const promptBytesMax = 1_000_000;
 const systemBytesMax = 262_144;

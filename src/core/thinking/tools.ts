@@ -8,6 +8,7 @@
 import type { DialogueMessage, ToolCall, ToolOffer } from '../../adapters/models/model.ts';
 import { hasScopes } from '../../kernel/caller.ts';
 import { cleanText } from '../../kernel/text.ts';
+import { describeAgent, taskSkill } from '../agents/called-agents.ts';
 import {
   isMemoryVerb,
   type MemoryRights,
@@ -15,7 +16,6 @@ import {
   memoryToolsIn,
 } from '../memories/memory-verbs.ts';
 import { type Skill, skillKey } from '../skills/registry.ts';
-import { describeAgent, taskSkill } from './called-agents.ts';
 import {
   fileOffer,
   findDefault,

@@ -3,6 +3,7 @@
 import type { Handle } from '../../adapters/database/database.ts';
 import type { Prices } from '../../adapters/models/prices.ts';
 import { lazily } from '../../kernel/lazy.ts';
+import { clockSkewMs, listCreatedBetween } from '../agents/removed-agents.ts';
 import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
@@ -10,8 +11,6 @@ import type { JournalJob } from '../journal/step-rows.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
 import { topOf } from './agent-tree.ts';
 import { type JobAndAgent, listJobsAbove } from './agent-tree-queries.ts';
-import { listCreatedBetween } from './agents.store.ts';
-import { clockSkewMs } from './removed-agents.ts';
 
 /** What the calls of models of a process share. */
 export interface CallParts {

@@ -1,10 +1,10 @@
 /** The agent and the API key of a run, and what they allow. */
 
 import { isUnavailable, notFound, PlatformError } from '../../kernel/errors.ts';
+import type { AgentRow } from '../agents/agent-rows.ts';
+import { type AgentFields, columnsOf } from '../agents/agent-rows.ts';
+import type { Agents } from '../agents/agents.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
-import { type AgentFields, columnsOf } from './agent-rows.ts';
-import type { AgentRow } from './agents.store.ts';
-import type { Agents } from './agents.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 /** An agent that a model may give tasks to. */
