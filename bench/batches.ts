@@ -14,7 +14,7 @@ import type { Database } from '../src/adapters/database/database.ts';
 import { openPostgres } from '../src/adapters/database/postgres.ts';
 import { openSqlite } from '../src/adapters/database/sqlite.ts';
 import { claimJobs } from '../src/core/jobs/admission.store.ts';
-import { changeJobCounts } from '../src/core/jobs/jobs.store.ts';
+import { jobCounts } from '../src/core/jobs/jobs.store.ts';
 import { newId } from '../src/kernel/ids.ts';
 import { createLogger } from '../src/kernel/log.ts';
 import { jobsWorld } from '../test/support/jobs-world.ts';
@@ -63,7 +63,7 @@ async function product(database: Database): Promise<void> {
         now: now + 1e12,
         leaseUntil: now + 30_000,
       });
-      await changeJobCounts(
+      await jobCounts.change(
         tx,
         'first',
         claimed.map((kind) => ({ kind, from: 'queued', to: 'active' })),

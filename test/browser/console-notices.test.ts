@@ -1,6 +1,6 @@
 /** The console beside its pages: addresses, the keys of forms, what it says of the connection, and its messages. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { addRunCounts, allSkills } from '../../src/platform/statistics/statistics.store.ts';
+import { allSkills, runCounters } from '../../src/platform/statistics/statistics.store.ts';
 import { type ConsoleWorld, desktop, dialogOf, phone, startConsole } from '../support/console.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 
@@ -124,7 +124,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       ...{ prompt_tokens: 1_234_567_890, completion_tokens: 987_654_321, cost: 123_456_789_000 },
       ...{ unreported_calls: 0, unpriced_calls: 1 },
     };
-    await platform.database.write((tx) => addRunCounts(tx, [run]));
+    await platform.database.write((tx) => runCounters.add(tx, [run]));
     for (const width of [1440, 1280, 1024, 800, 390]) {
       await page.setViewportSize({ width, height: 800 });
       await world.load('/');

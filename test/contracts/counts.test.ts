@@ -1,15 +1,11 @@
 /** Counts kept beside the rows (`src/adapters/database/counts.ts`). */
 import { describe, expect, test } from 'vitest';
-import { type CountChange, createCounts } from '../../src/adapters/database/counts.ts';
+import { type CountChange, Counts } from '../../src/adapters/database/counts.ts';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 
-const { change, fold } = createCounts('conversation_counts', [
-  'organization_id',
-  'agent_id',
-  'trigger_type',
-]);
+const counts = new Counts('conversation_counts', ['organization_id', 'agent_id', 'trigger_type']);
 
 type Change = CountChange<'conversation_counts'>;
 const kind = (agent_id: string) =>
@@ -29,7 +25,7 @@ async function sumsIn(database: Database): Promise<Record<string, number>> {
 describe.each(await engines())('on $name', (engine) => {
   test('a row that comes, changes its status and goes counts once at any time', async () => {
     const database = await engine.emptied();
-    const apply = (...changes: Change[]) => database.write((tx) => change(tx, 'w', changes));
+    const apply = (...changes: Change[]) => database.write((tx) => counts.change(tx, 'w', changes));
 
     await apply({ kind: kind('a'), from: null, to: 'active' });
     expect(await sumsIn(database)).toEqual({ 'a active': 1 });
@@ -47,7 +43,7 @@ describe.each(await engines())('on $name', (engine) => {
       { kind: kind(`agent-${i % 3}`), from: 'active', to: i < 60 ? 'completed' : 'active' },
     ]).flat();
 
-    await database.write((tx) => change(tx, 'w', changes));
+    await database.write((tx) => counts.change(tx, 'w', changes));
 
     expect(await sumsIn(database)).toEqual({
       'agent-0 active': 14,
@@ -63,10 +59,10 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await engine.emptied();
 
     await database.write((tx) =>
-      change(tx, 'one', [{ kind: kind('a'), from: null, to: 'active' }]),
+      counts.change(tx, 'one', [{ kind: kind('a'), from: null, to: 'active' }]),
     );
     await database.write((tx) =>
-      change(tx, 'two', [{ kind: kind('a'), from: 'active', to: 'completed' }]),
+      counts.change(tx, 'two', [{ kind: kind('a'), from: 'active', to: 'completed' }]),
     );
 
     expect(await sumsIn(database)).toEqual({ 'a completed': 1 });
@@ -76,7 +72,7 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await engine.emptied();
 
     const write = database.write(async (tx) => {
-      await change(tx, 'w', [{ kind: kind('a'), from: null, to: 'active' }]);
+      await counts.change(tx, 'w', [{ kind: kind('a'), from: null, to: 'active' }]);
       throw new Error('on purpose');
     });
 
@@ -95,7 +91,7 @@ describe.each(await engines())('on $name', (engine) => {
         const rotated = [...agents.slice(from), ...agents.slice(0, from)];
         const order = i % 2 === 0 ? rotated : rotated.toReversed();
         const changes = order.map((id): Change => ({ kind: kind(id), from: null, to: 'active' }));
-        return database.write((tx) => change(tx, 'w', changes));
+        return database.write((tx) => counts.change(tx, 'w', changes));
       }),
     );
 
@@ -109,16 +105,16 @@ describe.each(await engines())('on $name', (engine) => {
   test('folding merges the counts of other processes: the sums stay, and their rows are deleted', async () => {
     const database = await engine.emptied();
     const came = (id: string): Change => ({ kind: kind(id), from: null, to: 'active' });
-    await database.write((tx) => change(tx, 'gone', [came('a'), came('b'), came('b')]));
+    await database.write((tx) => counts.change(tx, 'gone', [came('a'), came('b'), came('b')]));
     await database.write((tx) =>
-      change(tx, 'gone too', [{ kind: kind('b'), from: 'active', to: 'completed' }]),
+      counts.change(tx, 'gone too', [{ kind: kind('b'), from: 'active', to: 'completed' }]),
     );
-    await database.write((tx) => change(tx, 'here', [came('b')]));
+    await database.write((tx) => counts.change(tx, 'here', [came('b')]));
     const before = await sumsIn(database);
     expect(before).toEqual({ 'a active': 1, 'b active': 2, 'b completed': 1 });
 
-    await database.write((tx) => fold(tx, 'here'));
-    await database.write((tx) => fold(tx, 'here'));
+    await database.write((tx) => counts.fold(tx, 'here'));
+    await database.write((tx) => counts.fold(tx, 'here'));
 
     expect(await sumsIn(database)).toEqual(before);
     const rows = await database.read.kysely
@@ -138,10 +134,10 @@ describe.each(await engines())('on $name', (engine) => {
       Array.from({ length: 60 }, (_, i) =>
         database.write(async (tx) => {
           const writer = writers[i % 3] as string;
-          if (i % 10 === 9) return fold(tx, writer);
+          if (i % 10 === 9) return counts.fold(tx, writer);
           const from = i % 4;
           const order = [0, 1, 2, 3].map((n) => `agent-${(from + n) % 4}`);
-          await change(
+          await counts.change(
             tx,
             writer,
             order.map((id) => ({ kind: kind(id), from: null, to: 'active' })),

@@ -1,6 +1,6 @@
 /** The clock that processes share is PostgreSQL's, as exact as the network lets it be. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createDatabaseClock } from '../../src/adapters/database/clock.ts';
+import { DatabaseClock } from '../../src/adapters/database/clock.ts';
 import { openPostgres } from '../../src/adapters/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
@@ -23,7 +23,9 @@ async function clockThroughProxy(disorder: (proxy: Proxy) => void) {
   // Connected before: the clock alone is to feel the disorder.
   await database.ping();
   disorder(proxy);
-  return { proxy, database, clock: await createDatabaseClock(database) };
+  const clock = new DatabaseClock(database);
+  await clock.measure();
+  return { proxy, database, clock };
 }
 
 type Proxy = Awaited<ReturnType<typeof startTcpProxy>>;

@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database, Handle, Transaction } from '../../src/adapters/database/database.ts';
 import { idIn } from '../../src/adapters/database/ids-in.ts';
-import { statement } from '../../src/adapters/database/statement.ts';
+import { listOf, statement } from '../../src/adapters/database/statement.ts';
 import type { MessagesTable } from '../../src/adapters/database/tables.ts';
 import { engines } from '../support/databases.ts';
 
@@ -33,7 +33,7 @@ const among = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('organizations')
     .select('id')
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .orderBy('id'),
 );
 

@@ -9,7 +9,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { knownMigrations } from '../../src/adapters/database/migrate.ts';
-import { sealedContexts } from '../../src/adapters/database/sealed-values.ts';
+import { credentialContext } from '../../src/adapters/database/sealed-values.ts';
 import type { Finding } from '../../src/apps/cli/findings/finding.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { cli } from '../support/cli.ts';
@@ -65,7 +65,7 @@ describe.each(await engines())('secrets on $name', (engine) => {
     const place = await engine.place();
     const database = await place.open();
     const named = { organization_id: 'default', provider: 'openai', base_url: null };
-    const api_key = new Cipher(key).encrypt('sk-of-tests', sealedContexts.credentials(named));
+    const api_key = new Cipher(key).encrypt('sk-of-tests', credentialContext(named));
     await database.write((tx) =>
       tx.insert('credentials', [{ ...named, api_key, created_at: 0, updated_at: 0 }]),
     );

@@ -1,7 +1,7 @@
 /** Membership and clock of the processes of a cluster, on both databases. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { createDatabaseClock } from '../../src/adapters/database/clock.ts';
+import { DatabaseClock } from '../../src/adapters/database/clock.ts';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { Processes } from '../../src/platform/processes/processes.ts';
@@ -262,7 +262,8 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test.runIf(engine.name === 'PostgreSQL')('the time is that of the database', async () => {
-    const clock = await createDatabaseClock(await engine.emptied());
+    const clock = new DatabaseClock(await engine.emptied());
+    await clock.measure();
 
     // Both run on one machine here, so they have one clock to measure.
     expect(Math.abs(clock.now() - Date.now())).toBeLessThan(500);

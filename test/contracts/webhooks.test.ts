@@ -4,9 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { events, eventTypes } from '../../src/core/events/events.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import {
-  changeDeliveryCounts,
   claimDeliveries,
-  foldDeliveryCounts,
+  deliveryCounts,
   insertDeliveries,
 } from '../../src/platform/webhooks/deliveries.store.ts';
 import { newDelivery } from '../../src/platform/webhooks/new-deliveries.ts';
@@ -176,7 +175,7 @@ describe.each(await engines())('on $name', (engine) => {
       await mayCommit.promise;
       const kind = { webhook_id: id };
       const change = { kind, from: 'pending', to: 'delivering' } as const;
-      await changeDeliveryCounts(tx, 'another', [change]);
+      await deliveryCounts.change(tx, 'another', [change]);
       return claimed.length;
     });
     await isClaimed.promise;
@@ -264,7 +263,7 @@ describe.each(await engines())('on $name', (engine) => {
       const kind = { webhook_id: id };
       await database.write(async (tx) => {
         await insertDeliveries(tx, rows);
-        await changeDeliveryCounts(
+        await deliveryCounts.change(
           tx,
           'first',
           rows.map(() => ({ kind, from: null, to: 'pending' })),
@@ -365,7 +364,7 @@ describe.each(await engines())('on $name', (engine) => {
     const isFolded = Promise.withResolvers<void>();
     const mayCommit = Promise.withResolvers<void>();
     const fold = database.write(async (tx) => {
-      await foldDeliveryCounts(tx, 'another');
+      await deliveryCounts.fold(tx, 'another');
       isFolded.resolve();
       await mayCommit.promise;
     });

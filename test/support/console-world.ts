@@ -2,7 +2,7 @@
  * A platform on which something goes on, for the console to show: agents that think, runs in every
  * state, schedules, triggers, webhooks of which one is in trouble, and an hour behind it all.
  */
-import { addRunCounts, allSkills } from '../../src/platform/statistics/statistics.store.ts';
+import { allSkills, runCounters } from '../../src/platform/statistics/statistics.store.ts';
 import { type ConsoleWorld, startConsole } from './console.ts';
 import type { Answer } from './platform.ts';
 import { callingTools, startScriptedProvider } from './scripted-provider.ts';
@@ -236,8 +236,8 @@ async function anHour({ platform }: ConsoleWorld): Promise<void> {
     // As they are stored: each version, and all together.
     const together = rows.map((row) => ({ ...row, ...allSkills }));
     await platform.database.write(async (tx) => {
-      await addRunCounts(tx, rows);
-      await addRunCounts(tx, together);
+      await runCounters.add(tx, rows);
+      await runCounters.add(tx, together);
     });
   }
 }

@@ -3,7 +3,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import type { DialogueMessage, Usage } from '../../src/adapters/models/model.ts';
 import type { Context } from '../../src/core/context/context.ts';
 import { claimJobs } from '../../src/core/jobs/admission.store.ts';
-import { type ClaimedJob, changeJobCounts } from '../../src/core/jobs/jobs.store.ts';
+import { type ClaimedJob, jobCounts } from '../../src/core/jobs/jobs.store.ts';
 import type { BegunCall, CallEnd, ToolEnd } from '../../src/core/thinking/generations.ts';
 import { serviceUnavailable } from './broken-database.ts';
 import type { Engine } from './databases.ts';
@@ -96,7 +96,7 @@ export async function thinkingWorld(engine: Engine, on?: Database): Promise<Worl
           leaseUntil: clock.now() + leaseMs,
         });
         const changes = claimed.map((kind) => ({ kind, from: 'queued', to: 'active' }) as const);
-        await changeJobCounts(tx, 'first', changes);
+        await jobCounts.change(tx, 'first', changes);
         return claimed;
       });
       if (job === undefined) throw new Error('It was not to be claimed.');

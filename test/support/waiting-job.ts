@@ -5,7 +5,7 @@
 import type { Insertable } from 'kysely';
 import type { JobStepsTable } from '../../src/adapters/database/tables.ts';
 import { attemptEndN } from '../../src/core/jobs/feed.ts';
-import { changeJobCounts } from '../../src/core/jobs/jobs.store.ts';
+import { jobCounts } from '../../src/core/jobs/jobs.store.ts';
 import { timestamp } from '../../src/kernel/clock.ts';
 import { approvalWaits } from '../../src/platform/approvals/approval-waits.ts';
 import type { Platform } from './platform.ts';
@@ -63,7 +63,7 @@ export async function addWaitingJob(
     const job = row as unknown as Parameters<typeof approvalWaits.read>[1];
     const wait = approvalWaits.read(question, job, asked);
     await approvalWaits.begin(tx, { job, n: 7, name: 'ship', ...wait }, asked);
-    await changeJobCounts(tx, '', [{ kind: row, from: 'completed', to: 'waiting' }]);
+    await jobCounts.change(tx, '', [{ kind: row, from: 'completed', to: 'waiting' }]);
     await tx.kysely
       .updateTable('jobs')
       .set({ status: 'waiting', output: null, finished_at: null, due_at: now + day })

@@ -14,18 +14,17 @@ const itemsPerWriteMax = 256;
 /** Beyond this many waiting items the service answers that it is overloaded. */
 const waitingMax = 10_000;
 /**
- * Callers that were answered together ask again together. If the next write began with the first of them, the others
- * would wait for it, and from then on two half-full writes would take turns. So on PostgreSQL, where a write costs about
- * as much as twenty of its items, the next write waits this long, or until as many items wait as were just answered and
- * waited already. With fewer items than `gatheredMin` it begins at once.
+ * Callers whose items were written together usually add their next items together. If the next write began with the
+ * first of them, the others would wait for it, and from then on two half-full writes would take turns. So on PostgreSQL,
+ * where a write costs about as much as twenty of its items, the next write waits this long, or until as many items wait
+ * as the last write had and left waiting. With fewer items than `gatheredMin` it begins at once.
  */
 const gatherMs = 2;
 const gatheredMin = 8;
 
 interface Waiting<I, O> {
   readonly item: I;
-  resolve(value: O): void;
-  reject(error: unknown): void;
+  readonly result: PromiseWithResolvers<O>;
 }
 
 /**
@@ -40,7 +39,7 @@ export class Batch<I, O> {
   readonly #waiting: Waiting<I, O>[] = [];
   #isWriting = false;
   /** The write that gathers items: how many it waits for, and what begins it. */
-  #gathering: { readonly count: number; begin(): void } | undefined;
+  #gathering: { readonly count: number; readonly begun: PromiseWithResolvers<void> } | undefined;
 
   constructor(
     database: Database,
@@ -56,11 +55,11 @@ export class Batch<I, O> {
     // It would wait for the next write, and that one for the write around the caller.
     refuseNesting();
     if (this.#waiting.length >= waitingMax) return Promise.reject(overloaded());
-    return new Promise<O>((resolve, reject) => {
-      this.#waiting.push({ item, resolve, reject });
-      if (!this.#isWriting) void this.#writeAll();
-      else if (this.#waiting.length === this.#gathering?.count) this.#gathering.begin();
-    });
+    const result = Promise.withResolvers<O>();
+    this.#waiting.push({ item, result });
+    if (!this.#isWriting) void this.#writeAll();
+    else if (this.#waiting.length === this.#gathering?.count) this.#gathering.begun.resolve();
+    return result.promise;
   }
 
   async #writeAll(): Promise<void> {
@@ -73,20 +72,17 @@ export class Batch<I, O> {
   }
 
   /** Waits for the items that will probably come, after a write of `written` items. */
-  #gather(written: number): Promise<void> | undefined {
+  async #gather(written: number): Promise<void> {
     const waiting = this.#waiting.length;
     const count = Math.min(written + waiting, itemsPerWriteMax);
     const isFull = waiting >= count || this.#fitting() < waiting;
     if (isFull || count < gatheredMin || this.#database.read.dialect === 'sqlite') return;
-    return new Promise((resolve) => {
-      const begin = () => {
-        clearTimeout(timer);
-        this.#gathering = undefined;
-        resolve();
-      };
-      const timer = setTimeout(begin, gatherMs);
-      this.#gathering = { count, begin };
-    });
+    const begun = Promise.withResolvers<void>();
+    const timer = setTimeout(begun.resolve, gatherMs);
+    this.#gathering = { count, begun };
+    await begun.promise;
+    clearTimeout(timer);
+    this.#gathering = undefined;
   }
 
   /**
@@ -107,13 +103,13 @@ export class Batch<I, O> {
         );
       });
       taken.forEach((one, i) => {
-        one.resolve(results[i] as O);
+        one.result.resolve(results[i] as O);
       });
       return taken.length;
     } catch (error) {
       if (taken.length === 0) taken = waiting.splice(0);
       if (taken.length <= 1 || isUnavailable(error)) {
-        for (const one of taken) one.reject(error);
+        for (const one of taken) one.result.reject(error);
         return 0;
       }
       const middle = taken.length >> 1;

@@ -6,37 +6,43 @@ import { sql } from 'kysely';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Database } from './database.ts';
 
-/** The more questions, the narrower what their answers leave open. */
+/** Queries of one measurement: each narrows the range in which the time of the database lies. */
 const tries = 3;
 
-export interface DatabaseClock extends Clock {
-  /** Asks the database what time it is. Fails when it cannot. */
-  measure(): Promise<void>;
-}
+/** A clock without a time until `measure` has succeeded once; from then on it is called every few seconds, for clocks drift. */
+export class DatabaseClock implements Clock {
+  readonly #database: Database;
+  /** The difference to this process's monotonic time. */
+  #offset = Number.NaN;
 
-/** Measures once; from then on `measure` is to be called every few seconds, for clocks drift. */
-export async function createDatabaseClock(database: Database): Promise<DatabaseClock> {
-  /** What to add to this process's monotonic time; NaN before the first answer. */
-  let offset = Number.NaN;
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
-  async function measure(): Promise<void> {
+  now(): number {
+    return Math.floor(performance.now() + this.#offset);
+  }
+
+  monotonic(): number {
+    return performance.now();
+  }
+
+  /** Reads the time of the database. Fails when it cannot. */
+  async measure(): Promise<void> {
     for (let i = 0; i < tries; i++) {
       const before = performance.now();
       const { rows } = await sql<{ ms: number }>`
-        select extract(epoch from clock_timestamp()) * 1000 as ms`.execute(database.read.kysely);
+        select extract(epoch from clock_timestamp()) * 1000 as ms`.execute(
+        this.#database.read.kysely,
+      );
       const after = performance.now();
-      // It was that time at some moment between the two. Which one, a slow answer does not tell: so the
-      // offset is only moved as far as it must be, and what a quick answer told is not made worse.
+      // The time was read at some moment between the two, so the offset lies between `least` and `most`. It moves no
+      // further than it must: a slow query leaves a wide range, which must not undo the narrow one of a fast query.
       const most = Number(rows[0]?.ms) - before;
       const least = Number(rows[0]?.ms) - after;
-      offset = Number.isNaN(offset) ? (least + most) / 2 : Math.min(Math.max(offset, least), most);
+      this.#offset = Number.isNaN(this.#offset)
+        ? (least + most) / 2
+        : Math.min(Math.max(this.#offset, least), most);
     }
   }
-
-  await measure();
-  return {
-    now: () => Math.floor(performance.now() + offset),
-    monotonic: () => performance.now(),
-    measure,
-  };
 }

@@ -17,17 +17,38 @@ interface Columns<Column extends string, Key extends Column> {
   readonly maxima?: readonly Column[];
 }
 
-/** The verbs of a table. Two rows that are added together must not have the same key. */
-export function createCounters<
-  Table extends CounterTable,
-  Key extends keyof Tables[Table] & string,
->(table: Table, { key, sums, maxima = [] }: Columns<keyof Tables[Table] & string, Key>) {
-  type Row = Readonly<Selectable<Tables[Table]>>;
+/** A table of counters. */
+export class Counters<Table extends CounterTable, Key extends keyof Tables[Table] & string> {
+  readonly #add: ReturnType<typeof addStatement>;
+  readonly #remove: ReturnType<typeof removeStatement>;
+
+  constructor(table: Table, columns: Columns<keyof Tables[Table] & string, Key>) {
+    this.#add = addStatement(table, columns);
+    this.#remove = removeStatement(table, columns.key);
+  }
+
+  /** Two rows that are added together must not have the same key. */
+  async add(tx: Transaction, rows: readonly Readonly<Selectable<Tables[Table]>>[]): Promise<void> {
+    if (rows.length > 0) await tx.all(this.#add, { rows: JSON.stringify(rows) });
+  }
+
+  remove(
+    tx: Transaction,
+    rows: readonly Readonly<
+      Pick<Selectable<Tables[Table]>, Key & keyof Selectable<Tables[Table]>>
+    >[],
+  ): Promise<void> {
+    return tx.each(this.#remove, rows as readonly object[] as readonly KeyValues[]);
+  }
+}
+
+type KeyValues = Record<string, string | number>;
+
+function addStatement(table: CounterTable, { key, sums, maxima = [] }: Columns<string, string>) {
   const columns = [...key, ...sums, ...maxima];
   const own = (column: string) => sql.ref(`${table}.${column}`);
   const added = (column: string) => sql.ref(`excluded.${column}`);
-
-  const add = statement<{ rows: string }>()((db, p, dialect) => {
+  return statement<{ rows: string }>()((db, p, dialect) => {
     const rows =
       dialect === 'sqlite'
         ? sql`select ${sql.join(columns.map((name) => sql`value->>${sql.lit(name)}`))} from json_each(${p('rows')})`
@@ -46,17 +67,13 @@ export function createCounters<
         conflict.columns([...key] as never[]).doUpdateSet(Object.fromEntries(changes)),
       );
   });
-  const remove = statement<Record<string, string | number>>()((db, p) =>
+}
+
+function removeStatement(table: CounterTable, key: readonly string[]) {
+  return statement<KeyValues>()((db, p) =>
     key.reduce(
       (query, column) => query.where(sql.ref(column), '=', p(column)),
       db.deleteFrom(table as 'token_usage'),
     ),
   );
-  return {
-    async add(tx: Transaction, rows: readonly Row[]): Promise<void> {
-      if (rows.length > 0) await tx.all(add, { rows: JSON.stringify(rows) });
-    },
-    remove: (tx: Transaction, rows: readonly Pick<Row, Key & keyof Row>[]): Promise<void> =>
-      tx.each(remove, rows as readonly object[] as readonly Record<string, string | number>[]),
-  };
 }

@@ -27,76 +27,68 @@ export type Writer = string;
 type Row = Record<string, string | number>;
 type Counted = Row & { readonly status: string; readonly count: number };
 
-export interface Counts<T extends CountsTable> {
+/** The counts in `table`, which are kept by `columns`. */
+export class Counts<T extends CountsTable> {
+  readonly #columns: readonly string[];
+  readonly #names: readonly string[];
+  readonly #types: Types<Row>;
+  readonly #add: ReturnType<typeof addStatement>;
+  readonly #takeOthers: ReturnType<typeof takeOthersStatement>;
+
+  constructor(table: T, columns: readonly (keyof Kind<T> & string)[]) {
+    this.#columns = columns;
+    this.#names = [...columns, 'status', 'writer', 'count'];
+    this.#types = Object.fromEntries(
+      this.#names.map((name) => [name, name === 'count' ? 'bigint' : 'text']),
+    );
+    this.#add = addStatement(table, columns, this.#types);
+    this.#takeOthers = takeOthersStatement(table);
+  }
+
   /** Records changes. The caller passes every change of a row's status. */
-  change(tx: Transaction, writer: Writer, changes: readonly CountChange<T>[]): Promise<void>;
+  async change(tx: Transaction, writer: Writer, changes: readonly CountChange<T>[]): Promise<void> {
+    const columns = this.#columns;
+    const sums: Sums = new Map();
+    let last: KindSums | undefined;
+    for (const { kind, from, to } of changes) {
+      // Most changes of a batch are of one kind, and a comparison costs less than the text of a key.
+      if (last === undefined || columns.some((name) => last?.kind[name] !== (kind as Row)[name])) {
+        last = sumsOf(sums, columns, kind as Row);
+      }
+      if (from !== null) addTo(last, from, -1);
+      if (to !== null) addTo(last, to, 1);
+    }
+    await this.#write(tx, writer, sums);
+  }
+
   /**
    * Adds what other processes have counted to this one's rows. Their sums stay the same, and rows of
    * processes that are gone do not pile up; one that lives on begins anew from zero. Leaves alone
    * rows that another transaction has locked, and does nothing while another process folds.
    */
-  fold(tx: Transaction, writer: Writer): Promise<void>;
-}
-
-/** A table of counts and its prepared statements. */
-interface Counting {
-  readonly columns: readonly string[];
-  readonly names: readonly string[];
-  readonly types: Types<Row>;
-  readonly add: ReturnType<typeof addStatement>;
-  readonly takeOthers: ReturnType<typeof takeOthersStatement>;
-}
-
-/** The counts in `table`, which are kept by `columns`. */
-export function createCounts<T extends CountsTable>(
-  table: T,
-  columns: readonly (keyof Kind<T> & string)[],
-): Counts<T> {
-  const names = [...columns, 'status', 'writer', 'count'];
-  const types: Types<Row> = Object.fromEntries(
-    names.map((name) => [name, name === 'count' ? 'bigint' : 'text']),
-  );
-  const counting: Counting = {
-    columns,
-    names,
-    types,
-    add: addStatement(table, columns, types),
-    takeOthers: takeOthersStatement(table),
-  };
-  return {
-    change: (tx, writer, changes) => change(counting, tx, writer, changes),
-    fold: (tx, writer) => fold(counting, tx, writer),
-  };
-}
-
-async function change<T extends CountsTable>(
-  counting: Counting,
-  tx: Transaction,
-  writer: Writer,
-  changes: readonly CountChange<T>[],
-): Promise<void> {
-  const sums: Sums = new Map();
-  let last: KindSums | undefined;
-  for (const { kind, from, to } of changes) {
-    // Most changes of a batch are of one kind, and a comparison costs less than the text of a key.
-    if (
-      last === undefined ||
-      counting.columns.some((name) => last?.kind[name] !== (kind as Row)[name])
-    ) {
-      last = sumsOf(sums, counting.columns, kind as Row);
+  async fold(tx: Transaction, writer: Writer): Promise<void> {
+    const sums: Sums = new Map();
+    for (const row of (await tx.all(this.#takeOthers, { writer })) as Counted[]) {
+      addTo(sumsOf(sums, this.#columns, row), row.status, row.count);
     }
-    if (from !== null) addTo(last, from, -1);
-    if (to !== null) addTo(last, to, 1);
+    await this.#write(tx, writer, sums);
   }
-  await write(counting, tx, writer, sums);
-}
 
-async function fold(counting: Counting, tx: Transaction, writer: Writer): Promise<void> {
-  const sums: Sums = new Map();
-  for (const row of (await tx.all(counting.takeOthers, { writer })) as Counted[]) {
-    addTo(sumsOf(sums, counting.columns, row), row.status, row.count);
+  async #write(tx: Transaction, writer: Writer, sums: Sums): Promise<void> {
+    const rows: Row[] = [];
+    for (const { kind, byStatus } of sums.values()) {
+      for (const [status, count] of byStatus) {
+        if (count === 0) continue;
+        const row: Row = {};
+        for (const column of this.#columns) row[column] = kind[column] as string;
+        rows.push(Object.assign(row, { status, writer, count }));
+      }
+    }
+    if (rows.length === 0) return;
+    // SQLite has one writer at a time, and its rows need no order.
+    const ordered = tx.dialect === 'sqlite' ? rows : inOrder(this.#names, rows);
+    await tx.each(this.#add, rowsParams(tx.dialect, ordered, this.#types));
   }
-  await write(counting, tx, writer, sums);
 }
 
 /** The amounts to add to the rows of one kind, by status. */
@@ -125,23 +117,6 @@ function keyOf(names: readonly string[], row: Row): string {
 
 function addTo({ byStatus }: KindSums, status: string, by: number): void {
   byStatus.set(status, (byStatus.get(status) ?? 0) + by);
-}
-
-function write(counting: Counting, tx: Transaction, writer: Writer, sums: Sums) {
-  const { columns, names, types, add } = counting;
-  const rows: Row[] = [];
-  for (const { kind, byStatus } of sums.values()) {
-    for (const [status, count] of byStatus) {
-      if (count === 0) continue;
-      const row: Row = {};
-      for (const column of columns) row[column] = kind[column] as string;
-      rows.push(Object.assign(row, { status, writer, count }));
-    }
-  }
-  if (rows.length === 0) return;
-  // SQLite has one writer at a time, and its rows need no order.
-  const ordered = tx.dialect === 'sqlite' ? rows : inOrder(names, rows);
-  return tx.each(add, rowsParams(tx.dialect, ordered, types));
 }
 
 /** In one order, so that two transactions of a process never wait for each other. */

@@ -1,4 +1,5 @@
 /** One commit of SQLite for all units that wait together. A unit that throws is rolled back alone. */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import {
   asUnit,
   type Handle,
@@ -15,67 +16,88 @@ const waitingMax = 10_000;
 /** Units in one commit. */
 const unitsPerCommitMax = 512;
 
-/** What is needed of the connection that writes. */
-export interface Writer {
-  readonly isTransaction: boolean;
-  begin(): void;
-  commit(): void;
-  exec(sql: string): void;
+/** The connection that writes, with the statements of every transaction prepared. */
+export class Writer {
+  readonly connection: DatabaseSync;
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
+
+  constructor(connection: DatabaseSync) {
+    this.connection = connection;
+    this.#begin = connection.prepare('BEGIN IMMEDIATE');
+    this.#commit = connection.prepare('COMMIT');
+  }
+
+  begin(): void {
+    this.#begin.run();
+  }
+
+  commit(): void {
+    this.#commit.run();
+  }
 }
 
-interface Waiting {
-  run(tx: Transaction): Promise<unknown>;
-  resolve(value: never): void;
-  reject(error: unknown): void;
+/** What a caller writes in one transaction. */
+class Unit {
+  readonly run: (tx: Transaction) => Promise<unknown>;
+  readonly result = Promise.withResolvers<unknown>();
+  constructor(run: (tx: Transaction) => Promise<unknown>) {
+    this.run = run;
+  }
 }
 
 /** Takes units and commits those that wait together, one group after another. */
-export function groupCommit(writer: Writer, handle: Handle) {
-  const waiting: Waiting[] = [];
-  let running = false;
-  let scheduled = false;
-  let closing = false;
-  let onDrained: (() => void)[] = [];
+export class GroupCommit {
+  readonly #writer: Writer;
+  readonly #handle: Handle;
+  readonly #waiting: Unit[] = [];
+  #isRunning = false;
+  #isScheduled = false;
+  #isClosing = false;
+  readonly #drained = Promise.withResolvers<void>();
 
-  const schedule = () => {
-    if (scheduled || running) return;
-    scheduled = true;
-    setImmediate(() => void flush());
-  };
-
-  async function flush(): Promise<void> {
-    scheduled = false;
-    running = true;
-    const units = waiting.splice(0, unitsPerCommitMax);
-    await commitTogether(writer, handle, units);
-    running = false;
-    if (waiting.length > 0) schedule();
-    else {
-      for (const resolve of onDrained) resolve();
-      onDrained = [];
-    }
+  constructor(writer: Writer, handle: Handle) {
+    this.#writer = writer;
+    this.#handle = handle;
   }
 
-  return {
-    busy: () => running,
-    async write<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
-      refuseNesting();
-      if (closing) throw unavailable();
-      if (waiting.length >= waitingMax) throw overloaded();
-      return new Promise<T>((resolve, reject) => {
-        waiting.push({ run, resolve, reject });
-        schedule();
-      });
-    },
-    /** Takes no further unit; resolves when the taken ones have ended. */
-    close() {
-      closing = true;
-      return new Promise<void>((resolve) => {
-        if (!running && waiting.length === 0) resolve();
-        else onDrained.push(resolve);
-      });
-    },
-  };
+  /** Whether a commit is under way. */
+  get isRunning(): boolean {
+    return this.#isRunning;
+  }
+
+  async write<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
+    refuseNesting();
+    if (this.#isClosing) throw unavailable();
+    if (this.#waiting.length >= waitingMax) throw overloaded();
+    const unit = new Unit(run);
+    this.#waiting.push(unit);
+    this.#schedule();
+    return unit.result.promise as Promise<T>;
+  }
+
+  /** Accepts no further unit; resolves when the accepted ones have ended. */
+  close(): Promise<void> {
+    this.#isClosing = true;
+    if (!this.#isRunning && this.#waiting.length === 0) this.#drained.resolve();
+    return this.#drained.promise;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isRunning) return;
+    this.#isScheduled = true;
+    setImmediate(() => void this.#flush());
+  }
+
+  async #flush(): Promise<void> {
+    this.#isScheduled = false;
+    this.#isRunning = true;
+    const units = this.#waiting.splice(0, unitsPerCommitMax);
+    await commitTogether(this.#writer, this.#handle, units);
+    this.#isRunning = false;
+    if (this.#waiting.length > 0) this.#schedule();
+    else if (this.#isClosing) this.#drained.resolve();
+  }
 }
 
 function transactionOf(handle: Handle, hooks: (() => void)[]): Transaction {
@@ -93,9 +115,9 @@ type Attempt = { readonly value: unknown } | { readonly error: unknown };
 async function commitTogether(
   writer: Writer,
   handle: Handle,
-  units: readonly Waiting[],
+  units: readonly Unit[],
 ): Promise<void> {
-  const done: { unit: Waiting; value: unknown }[] = [];
+  const done: { unit: Unit; value: unknown }[] = [];
   const hooks: (() => void)[] = [];
   const tx = transactionOf(handle, hooks);
   try {
@@ -105,19 +127,15 @@ async function commitTogether(
   } catch (error) {
     rollBack(writer);
     if (units.length > 1) await commitApart(writer, handle, units);
-    else units[0]?.reject(asPlatformError(error));
+    else units[0]?.result.reject(asPlatformError(error));
     return;
   }
   runAfterCommit(hooks);
-  for (const { unit, value } of done) unit.resolve(value as never);
+  for (const { unit, value } of done) unit.result.resolve(value);
 }
 
 /** Runs the units again when one throws: it alone is rolled back, and the others share one commit. */
-async function commitApart(
-  writer: Writer,
-  handle: Handle,
-  units: readonly Waiting[],
-): Promise<void> {
+async function commitApart(writer: Writer, handle: Handle, units: readonly Unit[]): Promise<void> {
   const attempts: Attempt[] = [];
   const hooks: (() => void)[] = [];
   try {
@@ -133,8 +151,8 @@ async function commitApart(
   runAfterCommit(hooks);
   for (const [i, unit] of units.entries()) {
     const attempt = attempts[i] as Attempt;
-    if ('error' in attempt) unit.reject(asPlatformError(attempt.error));
-    else unit.resolve(attempt.value as never);
+    if ('error' in attempt) unit.result.reject(asPlatformError(attempt.error));
+    else unit.result.resolve(attempt.value);
   }
 }
 
@@ -142,21 +160,21 @@ async function commitApart(
 async function attemptApart(
   writer: Writer,
   handle: Handle,
-  unit: Waiting,
+  unit: Unit,
   hooks: (() => void)[],
 ): Promise<Attempt> {
   const own: (() => void)[] = [];
   const tx = transactionOf(handle, own);
-  writer.exec('SAVEPOINT unit');
+  writer.connection.exec('SAVEPOINT unit');
   try {
     const value = await asUnit(() => unit.run(tx));
-    writer.exec('RELEASE unit');
+    writer.connection.exec('RELEASE unit');
     hooks.push(...own);
     return { value };
   } catch (error) {
     // SQLite ends the transaction itself where it cannot go on, as with a full disk.
-    if (!writer.isTransaction) throw error;
-    writer.exec('ROLLBACK TO unit; RELEASE unit');
+    if (!writer.connection.isTransaction) throw error;
+    writer.connection.exec('ROLLBACK TO unit; RELEASE unit');
     return { error };
   }
 }
@@ -164,7 +182,7 @@ async function attemptApart(
 /** After an I/O error there may be nothing left to roll back, or no way to. */
 function rollBack(writer: Writer): void {
   try {
-    if (writer.isTransaction) writer.exec('ROLLBACK');
+    if (writer.connection.isTransaction) writer.connection.exec('ROLLBACK');
   } catch {
     // The next BEGIN fails with the cause, for the caller that writes then.
   }

@@ -30,18 +30,18 @@ export interface Outcome {
   readonly error?: Error;
 }
 
+/** A connection of node-postgres, as far as statements need it. */
+export type Connection = Pick<pg.ClientBase, 'query'>;
+
 /** Runs statements in their order on a connection; never throws. */
-export function runTogether(
-  client: Pick<pg.ClientBase, 'query'>,
-  steps: readonly Step[],
-): Promise<Outcome> {
+export function runTogether(client: Connection, steps: readonly Step[]): Promise<Outcome> {
   return new Promise((resolve) => {
     client.query(new Pipeline(steps, resolve));
   });
 }
 
 /** Prepares a connection's statements again, after their result types have changed. */
-export function forgetPrepared(client: Pick<pg.ClientBase, 'query'>): void {
+export function forgetPrepared(client: Connection): void {
   const connection = (client as unknown as { connection?: Wire }).connection;
   const known = connection && prepared.get(connection);
   if (known === undefined) return;

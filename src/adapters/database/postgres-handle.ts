@@ -13,52 +13,53 @@ const charactersPerInsert = 4_000_000;
 /** Runs statements in the order in which they were given. */
 export interface Runner {
   /** Runs statements; the i-th answer is the i-th one's. */
-  ask(steps: readonly Step[]): Promise<Answer[]>;
+  run(steps: readonly Step[]): Promise<Answer[]>;
   /** Runs statements whose results no caller needs; they may be delayed. */
-  tell(steps: readonly Step[]): Promise<void>;
+  runLater(steps: readonly Step[]): Promise<void>;
+}
+
+interface NamedStatement {
+  readonly name: string;
+  readonly compiled: CompiledStatement;
 }
 
 /** The statements of a process, compiled once and named, so that the server keeps their plans. */
-export interface Statements {
-  of<P, R>(source: Statement<P, R>): NamedStatement;
+export class Statements {
+  readonly #kysely: Kysely<Tables>;
+  readonly #typeOf: (table: string, column: string) => string;
+  readonly #known = new Map<object, NamedStatement>();
+  readonly #inserts = new Map<string, { name: string; text: string }>();
+
+  /** `typeOf` says the type of a table's column. */
+  constructor(kysely: Kysely<Tables>, typeOf: (table: string, column: string) => string) {
+    this.#kysely = kysely;
+    this.#typeOf = typeOf;
+  }
+
+  of<P, R>(source: Statement<P, R>): NamedStatement {
+    let found = this.#known.get(source);
+    if (found === undefined) {
+      const compiled = compile(this.#kysely, source, 'postgres');
+      found = { name: `s${this.#known.size}`, compiled };
+      this.#known.set(source, found);
+    }
+    return found;
+  }
+
   /** The name and text that insert rows with these columns, one parameter for each. */
-  inserting(table: string, columns: readonly string[]): { name: string; text: string };
-}
-
-interface NamedStatement extends CompiledStatement {
-  readonly name: string;
-}
-
-/** `typeOf` says the type of a table's column. */
-export function createStatements(
-  kysely: Kysely<Tables>,
-  typeOf: (table: string, column: string) => string,
-): Statements {
-  const known = new Map<object, NamedStatement>();
-  const inserts = new Map<string, { name: string; text: string }>();
-  return {
-    of(source) {
-      let found = known.get(source);
-      if (found === undefined) {
-        found = { ...compile(kysely, source, 'postgres'), name: `s${known.size}` };
-        known.set(source, found);
-      }
-      return found;
-    },
-    inserting(table, columns) {
-      const key = `${table}:${columns.join()}`;
-      let found = inserts.get(key);
-      if (found === undefined) {
-        // One list for each column: a text that stays the same, however many rows there are.
-        const lists = columns.map((column, i) => `$${i + 1}::${typeOf(table, column)}[]`);
-        const names = columns.map((column) => `"${column}"`);
-        const text = `insert into "${table}" (${names}) select * from unnest(${lists})`;
-        found = { name: `i${inserts.size}`, text };
-        inserts.set(key, found);
-      }
-      return found;
-    },
-  };
+  inserting(table: string, columns: readonly string[]): { name: string; text: string } {
+    const key = `${table}:${columns.join()}`;
+    let found = this.#inserts.get(key);
+    if (found === undefined) {
+      // One list for each column: a text that stays the same, however many rows there are.
+      const lists = columns.map((column, i) => `$${i + 1}::${this.#typeOf(table, column)}[]`);
+      const names = columns.map((column) => `"${column}"`);
+      const text = `insert into "${table}" (${names}) select * from unnest(${lists})`;
+      found = { name: `i${this.#inserts.size}`, text };
+      this.#inserts.set(key, found);
+    }
+    return found;
+  }
 }
 
 /** `kyselyOf` makes the Kysely instance at its first use: the hot path does without. */
@@ -69,11 +70,11 @@ export function handleOver(
 ): Handle {
   let kysely: Kysely<Tables> | undefined;
   function step<P, R>(source: Statement<P, R>, params: P, givesRows: boolean): Step {
-    const { name, text, bind } = statements.of(source);
-    return { name, text, values: bind(params).map(toValue), givesRows };
+    const { name, compiled } = statements.of(source);
+    return { name, text: compiled.text, values: compiled.bind(params).map(toValue), givesRows };
   }
   async function all<P, R>(source: Statement<P, R>, params: P): Promise<R[]> {
-    const [answer] = await runner.ask([step(source, params, true)]);
+    const [answer] = await runner.run([step(source, params, true)]);
     return (answer?.rows ?? []) as R[];
   }
   return {
@@ -89,11 +90,11 @@ export function handleOver(
     },
     async changes<P>(source: Statement<P, unknown>, params: readonly P[]) {
       if (params.length === 0) return [];
-      const answers = await runner.ask(params.map((one) => step(source, one, false)));
+      const answers = await runner.run(params.map((one) => step(source, one, false)));
       return answers.map(({ rowCount }) => rowCount);
     },
     async each<P>(source: Statement<P, unknown>, params: readonly P[]) {
-      if (params.length > 0) await runner.tell(params.map((one) => step(source, one, false)));
+      if (params.length > 0) await runner.runLater(params.map((one) => step(source, one, false)));
     },
     async insert<T extends keyof Tables>(table: T, rows: readonly Insertable<Tables[T]>[]) {
       const [first] = rows;
@@ -105,7 +106,7 @@ export function handleOver(
         values: columns.map((column) => toArray(portion.map((row) => row[column]))),
         givesRows: false,
       }));
-      await runner.tell(steps);
+      await runner.runLater(steps);
     },
   };
 }

@@ -3,26 +3,14 @@
  * the next one that has a waiting caller; BEGIN goes with the first statements and COMMIT with the
  * last ones. So a transaction costs one round trip for each awaited result, and an empty one none.
  */
-import type pg from 'pg';
-import { type Answer, runTogether, type Step } from './pipeline.ts';
-
-type Client = Pick<pg.ClientBase, 'query'>;
+import { type Answer, type Connection, runTogether, type Step } from './pipeline.ts';
+import { translated } from './postgres-errors.ts';
+import type { Runner } from './postgres-handle.ts';
 
 interface Waiting {
   readonly step: Step;
   /** Left out when no caller waits for the result. */
-  readonly asked?: { resolve(answer: Answer): void; reject(error: unknown): void };
-}
-
-export interface Session {
-  /** Runs a statement; those that are asked for in one turn go together. */
-  ask(step: Step): Promise<Answer>;
-  /** Runs a statement with the next one that is asked for, at the latest with the commit. */
-  tell(step: Step): void;
-  /** Commits; rejects unless all statements have succeeded and are durable. */
-  commit(): Promise<void>;
-  /** Rolls back; rejects when the connection cannot be used any more. */
-  rollBack(): Promise<void>;
+  readonly result?: PromiseWithResolvers<Answer>;
 }
 
 /** Whatever the server's default is: each statement sees what was committed before it (events/outbox.ts). */
@@ -30,70 +18,80 @@ const begin = plain('BEGIN ISOLATION LEVEL READ COMMITTED');
 const commit = plain('COMMIT');
 const rollback = plain('ROLLBACK');
 
-export function openSession(client: Client): Session {
-  let waiting: Waiting[] = [{ step: begin }];
-  let hasBegun = false;
-  let isScheduled = false;
-  let underWay: Promise<void> | undefined;
+export class Session implements Runner {
+  readonly #connection: Connection;
+  #waiting: Waiting[] = [{ step: begin }];
+  #hasBegun = false;
+  #isScheduled = false;
+  #underWay: Promise<void> | undefined;
   /** The first error: PostgreSQL refuses every later statement with a less specific one. */
-  let failure: Error | undefined;
+  #failure: Error | undefined;
 
-  function ask(step: Step): Promise<Answer> {
-    if (failure !== undefined) return Promise.reject(failure);
-    return new Promise((resolve, reject) => {
-      waiting.push({ step, asked: { resolve, reject } });
-      schedule();
-    });
+  constructor(connection: Connection) {
+    this.#connection = connection;
   }
 
-  function schedule(): void {
-    if (isScheduled || underWay !== undefined) return;
-    isScheduled = true;
+  run(steps: readonly Step[]): Promise<Answer[]> {
+    return translated(Promise.all(steps.map((step) => this.runOne(step))));
+  }
+
+  /** Runs statements with the next one that has a waiting caller, at the latest with the commit. */
+  async runLater(steps: readonly Step[]): Promise<void> {
+    for (const step of steps) this.#waiting.push({ step });
+  }
+
+  /** Runs a statement; those of one turn go together. */
+  runOne(step: Step): Promise<Answer> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    const result = Promise.withResolvers<Answer>();
+    this.#waiting.push({ step, result });
+    this.#schedule();
+    return result.promise;
+  }
+
+  /** Commits; rejects unless all statements have succeeded and are durable. */
+  async commit(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (!this.#hasBegun && this.#waiting.length === 1) return;
+    const { command } = await this.runOne(commit);
+    if (command !== 'COMMIT') throw new Error(`The transaction ended with ${command}.`);
+  }
+
+  /** Rolls back; rejects when the connection cannot be used any more. */
+  async rollBack(): Promise<void> {
+    while (this.#underWay !== undefined) await this.#underWay;
+    this.#waiting = [];
+    if (!this.#hasBegun) return;
+    const { error } = await runTogether(this.#connection, [rollback]);
+    if (error !== undefined) throw error;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#underWay !== undefined) return;
+    this.#isScheduled = true;
     queueMicrotask(() => {
-      isScheduled = false;
-      underWay = send();
+      this.#isScheduled = false;
+      this.#underWay = this.#send();
     });
   }
 
-  async function send(): Promise<void> {
-    const sent = waiting;
-    waiting = [];
-    hasBegun = true;
-    const { answers, error } = await runTogether(
-      client,
-      sent.map(({ step }) => step),
-    );
-    underWay = undefined;
-    sent.forEach(({ asked }, i) => {
+  async #send(): Promise<void> {
+    const sent = this.#waiting;
+    this.#waiting = [];
+    this.#hasBegun = true;
+    const steps = sent.map(({ step }) => step);
+    const { answers, error } = await runTogether(this.#connection, steps);
+    this.#underWay = undefined;
+    sent.forEach(({ result }, i) => {
       const answer = answers[i];
-      if (answer === undefined) asked?.reject(error);
-      else asked?.resolve(answer);
+      if (answer === undefined) result?.reject(error);
+      else result?.resolve(answer);
     });
     if (error !== undefined) {
-      failure = error;
-      for (const { asked } of waiting.splice(0)) asked?.reject(error);
-    } else if (waiting.some(({ asked }) => asked !== undefined)) schedule();
+      this.#failure = error;
+      for (const { result } of this.#waiting.splice(0)) result?.reject(error);
+    } else if (this.#waiting.some(({ result }) => result !== undefined)) this.#schedule();
   }
-
-  return {
-    ask,
-    tell(step) {
-      waiting.push({ step });
-    },
-    async commit() {
-      if (failure !== undefined) throw failure;
-      if (!hasBegun && waiting.length === 1) return;
-      const { command } = await ask(commit);
-      if (command !== 'COMMIT') throw new Error(`The transaction ended with ${command}.`);
-    },
-    async rollBack() {
-      while (underWay !== undefined) await underWay;
-      waiting = [];
-      if (!hasBegun) return;
-      const { error } = await runTogether(client, [rollback]);
-      if (error !== undefined) throw error;
-    },
-  };
 }
 
 function plain(text: string): Step {

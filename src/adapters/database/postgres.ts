@@ -26,8 +26,8 @@ import {
   isReadOnly,
   translated,
 } from './postgres-errors.ts';
-import { createStatements, handleOver, type Runner } from './postgres-handle.ts';
-import { openSession, type Session } from './postgres-session.ts';
+import { handleOver, type Runner, Statements } from './postgres-handle.ts';
+import { Session } from './postgres-session.ts';
 import { toValue } from './postgres-values.ts';
 import { adoptRestored } from './restored-database.ts';
 import type { Tables } from './tables.ts';
@@ -60,7 +60,7 @@ pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
 /** An open database. */
 interface Opened {
   readonly pool: pg.Pool;
-  readonly statements: ReturnType<typeof createStatements>;
+  readonly statements: Statements;
   /** Under way. */
   readonly writes: Set<Promise<unknown>>;
   isClosing: boolean;
@@ -77,21 +77,21 @@ export async function openPostgres(
 ): Promise<Database> {
   const pool = openPool(url, log, connectionsMax, statementTimeoutMs);
   const kysely = kyselyOver(async () => await pool.connect());
-  let statements: ReturnType<typeof createStatements>;
+  let statements: Statements;
   try {
     await migrate(kysely, 'postgres', log, (work) => patiently(url, work));
     if (await adoptRestored(kysely, (work) => patiently(url, work))) {
       log.info('the database was restored from another server: its events are numbered anew');
     }
-    statements = createStatements(kysely, await columnTypes(kysely));
+    statements = new Statements(kysely, await columnTypes(kysely));
   } catch (error) {
     await pool.end();
     throw error;
   }
   const opened: Opened = { pool, statements, writes: new Set(), isClosing: false };
   const reader: Runner = {
-    ask: (steps) => read(pool, steps),
-    async tell(steps) {
+    run: (steps) => read(pool, steps),
+    async runLater(steps) {
       await read(pool, steps);
     },
   };
@@ -168,16 +168,13 @@ async function transactOnce<T>(
   run: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   const client = await translated(pool.connect());
-  const session = openSession(client);
+  const session = new Session(client);
   const hooks: (() => void)[] = [];
   const uncertainHooks: (() => void)[] = [];
   let broken: Error | undefined;
   try {
-    const handle = handleOver(
-      runnerOf(session),
-      () => kyselyOver(async () => borrowed(session)),
-      statements,
-    );
+    const kysely = () => kyselyOver(async () => borrowed(session));
+    const handle = handleOver(session, kysely, statements);
     const tx = Object.assign(handle, {
       afterCommit: (hook: () => void) => void hooks.push(hook),
       ifUncertain: (hook: () => void) => void uncertainHooks.push(hook),
@@ -248,7 +245,7 @@ async function patiently<T>(url: string, work: (kysely: Kysely<Tables>) => Promi
   }
 }
 
-type Connection = Pick<pg.PoolClient, 'query' | 'release'>;
+type Borrowed = Pick<pg.PoolClient, 'query' | 'release'>;
 
 /** The type of each column of each table, as the database calls it. */
 async function columnTypes(
@@ -267,17 +264,8 @@ async function columnTypes(
   };
 }
 
-function runnerOf(session: Session): Runner {
-  return {
-    ask: (steps) => translated(Promise.all(steps.map(session.ask))),
-    async tell(steps) {
-      for (const step of steps) session.tell(step);
-    },
-  };
-}
-
 /** A Kysely that takes its connections from `connect`, with errors in the platform's terms. */
-function kyselyOver(connect: () => Promise<Connection>): Kysely<Tables> {
+function kyselyOver(connect: () => Promise<Borrowed>): Kysely<Tables> {
   return new Kysely<Tables>({
     dialect: new PostgresDialect({
       pool: {
@@ -305,8 +293,8 @@ function kyselyOver(connect: () => Promise<Connection>): Kysely<Tables> {
 }
 
 /** A transaction, lent to Kysely as a connection: giving it back does nothing. */
-function borrowed(session: Session): Connection {
+function borrowed(session: Session): Borrowed {
   const query = (text: string, values: readonly unknown[]) =>
-    session.ask({ name: '', text, values: values.map(toValue), givesRows: true });
+    session.runOne({ name: '', text, values: values.map(toValue), givesRows: true });
   return { query: query as never, release() {} };
 }

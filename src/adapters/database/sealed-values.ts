@@ -5,30 +5,35 @@
 import { type Cipher, DecryptionError } from '../../kernel/encryption.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 
+/** The row of a signing secret. */
 interface Row {
   readonly id: string;
   readonly organization_id: string;
 }
 
-interface CredentialRow extends Pick<Row, 'organization_id'> {
+interface CredentialRow {
+  readonly organization_id: string;
   readonly provider: string;
   readonly base_url: string | null;
 }
 
-interface SettingRow extends Pick<Row, 'organization_id'> {
+interface SettingRow {
+  readonly organization_id: string;
   readonly category: string;
   readonly skill_name: string;
   readonly name: string;
   readonly secret: number;
 }
 
-interface AccountRow extends Pick<Row, 'organization_id'> {
+interface AccountRow {
+  readonly organization_id: string;
   readonly source_id: string;
   readonly issuer: string;
   readonly url: string;
 }
 
-interface AuthorizationRow extends Pick<Row, 'organization_id'> {
+interface AuthorizationRow {
+  readonly organization_id: string;
   readonly state_hash: string;
   readonly session_id: string;
 }
@@ -39,47 +44,102 @@ interface OauthClientRow {
   readonly redirect_uri: string;
 }
 
-/** The contexts of encrypted values, by table. */
-export const sealedContexts = {
-  webhooks: (row: Row) => signingContext('webhooks', row),
-  agent_triggers: (row: Row) => signingContext('agent_triggers', row),
-  /** Bound to the base url too: an attacker who changes it in the database does not get the key sent there. */
-  credentials: ({ organization_id, provider, base_url }: CredentialRow) =>
-    JSON.stringify(['credentials', organization_id, provider, base_url]),
-  skill_settings: ({ organization_id, category, skill_name, name, secret }: SettingRow) =>
-    JSON.stringify(['skill_settings', organization_id, category, skill_name, name, secret]),
-  remote_sources: ({ id }: Pick<Row, 'id'>) => JSON.stringify(['remote_sources', id]),
-  remote_accounts: ({ source_id, organization_id, issuer, url }: AccountRow) =>
-    JSON.stringify(['remote_accounts', source_id, organization_id, issuer, url]),
-  remote_authorizations: ({ state_hash, organization_id, session_id }: AuthorizationRow) =>
-    JSON.stringify(['remote_authorizations', state_hash, organization_id, session_id]),
-  remote_oauth_clients: ({ source_id, issuer, redirect_uri }: OauthClientRow) =>
-    JSON.stringify(['remote_oauth_clients', source_id, issuer, redirect_uri]),
-};
-
-function signingContext(table: string, { id, organization_id }: Row): string {
-  return JSON.stringify([table, organization_id, id]);
+/** Of a signing secret. */
+export function signingContext(table: 'webhooks' | 'agent_triggers', row: Row): string {
+  return JSON.stringify([table, row.organization_id, row.id]);
 }
 
-/** Values of each table that are looked at. */
-const lookedAtMax = 200;
+/** Bound to the base url too: an attacker who changes it in the database does not get the key sent there. */
+export function credentialContext({ organization_id, provider, base_url }: CredentialRow): string {
+  return JSON.stringify(['credentials', organization_id, provider, base_url]);
+}
 
-/** For each table a query of some encrypted values, as `sealed`, with what they are bound to. */
-export const sealedValues = Object.entries({
-  webhooks: ['id, organization_id', 'secret', 'secret_sealed = 1'],
-  agent_triggers: ['id, organization_id', 'signing_secret', 'secret_sealed = 1'],
-  credentials: ['organization_id, provider, base_url', 'api_key', 'api_key is not null'],
-  skill_settings: ['organization_id, category, skill_name, name, secret', 'value', '1 = 1'],
-  remote_sources: ['id', 'secrets', 'secrets is not null'],
-  remote_accounts: ['source_id, organization_id, issuer, url', 'tokens', 'tokens is not null'],
-  remote_authorizations: ['state_hash, organization_id, session_id', 'details', '1 = 1'],
-  remote_oauth_clients: ['source_id, issuer, redirect_uri', 'client', '1 = 1'],
-} satisfies Record<keyof typeof sealedContexts, [bound: string, value: string, where: string]>).map(
-  ([table, [bound, value, where]]) => ({
-    query: `select ${bound}, ${value} as sealed from ${table} where ${where} limit ${lookedAtMax}`,
-    contextOf: sealedContexts[table as keyof typeof sealedContexts] as (row: never) => string,
-  }),
-);
+export function settingContext(row: SettingRow): string {
+  const { organization_id, category, skill_name, name, secret } = row;
+  return JSON.stringify(['skill_settings', organization_id, category, skill_name, name, secret]);
+}
+
+/** Of the secrets of a source of remote skills. */
+export function sourceContext({ id }: { readonly id: string }): string {
+  return JSON.stringify(['remote_sources', id]);
+}
+
+export function accountContext({ source_id, organization_id, issuer, url }: AccountRow): string {
+  return JSON.stringify(['remote_accounts', source_id, organization_id, issuer, url]);
+}
+
+export function authorizationContext(row: AuthorizationRow): string {
+  const { state_hash, organization_id, session_id } = row;
+  return JSON.stringify(['remote_authorizations', state_hash, organization_id, session_id]);
+}
+
+export function oauthClientContext({ source_id, issuer, redirect_uri }: OauthClientRow): string {
+  return JSON.stringify(['remote_oauth_clients', source_id, issuer, redirect_uri]);
+}
+
+/** Values of each table that `sealedValues` reads. */
+const readMax = 200;
+
+/** For each table a query of some encrypted values, as `sealed`, with the function of their context. */
+export const sealedValues = [
+  sealedIn('webhooks', 'id, organization_id', 'secret', 'secret_sealed = 1', (row: Row) =>
+    signingContext('webhooks', row),
+  ),
+  sealedIn(
+    'agent_triggers',
+    'id, organization_id',
+    'signing_secret',
+    'secret_sealed = 1',
+    (row: Row) => signingContext('agent_triggers', row),
+  ),
+  sealedIn(
+    'credentials',
+    'organization_id, provider, base_url',
+    'api_key',
+    'api_key is not null',
+    credentialContext,
+  ),
+  sealedIn(
+    'skill_settings',
+    'organization_id, category, skill_name, name, secret',
+    'value',
+    '1 = 1',
+    settingContext,
+  ),
+  sealedIn('remote_sources', 'id', 'secrets', 'secrets is not null', sourceContext),
+  sealedIn(
+    'remote_accounts',
+    'source_id, organization_id, issuer, url',
+    'tokens',
+    'tokens is not null',
+    accountContext,
+  ),
+  sealedIn(
+    'remote_authorizations',
+    'state_hash, organization_id, session_id',
+    'details',
+    '1 = 1',
+    authorizationContext,
+  ),
+  sealedIn(
+    'remote_oauth_clients',
+    'source_id, issuer, redirect_uri',
+    'client',
+    '1 = 1',
+    oauthClientContext,
+  ),
+];
+
+function sealedIn(
+  table: string,
+  bound: string,
+  value: string,
+  where: string,
+  contextOf: (row: never) => string,
+) {
+  const query = `select ${bound}, ${value} as sealed from ${table} where ${where} limit ${readMax}`;
+  return { query, contextOf };
+}
 
 /** An encrypted value as it is stored. */
 export interface SealedValue {

@@ -7,7 +7,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import { type Cipher, DecryptionError, encryptedPrefix } from '../../kernel/encryption.ts';
 import type { Database, Handle, Transaction } from './database.ts';
-import { sealedContexts } from './sealed-values.ts';
+import { signingContext } from './sealed-values.ts';
 
 /** Rows encrypted in one transaction. */
 const sealedMax = 200;
@@ -58,7 +58,7 @@ export class SigningSecrets {
   seal(table: SecretTable, owner: SecretOwner, secret: string): StoredSecret {
     return this.#cipher === null || !this.#canAllOpen()
       ? { secret, secret_sealed: 0 }
-      : { secret: this.#cipher.encrypt(secret, sealedContexts[table](owner)), secret_sealed: 1 };
+      : { secret: this.#cipher.encrypt(secret, signingContext(table, owner)), secret_sealed: 1 };
   }
 
   /** The secret that a row holds. Throws a DecryptionError where it cannot be decrypted. */
@@ -67,7 +67,7 @@ export class SigningSecrets {
     if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
       return stored.secret;
     if (this.#cipher === null) throw new DecryptionError();
-    return this.#cipher.decrypt(stored.secret, sealedContexts[table](owner));
+    return this.#cipher.decrypt(stored.secret, signingContext(table, owner));
   }
 
   /** Encrypts the secrets stored in plain text; returns how many. Does nothing without an encryption key. */
@@ -128,7 +128,7 @@ async function sealSome(
   const rows = await findSecrets(tx, table, kind, sealedMax);
   const column = sql.ref(columns[table]);
   for (const row of rows) {
-    const secret = cipher.encrypt(row.secret, sealedContexts[table](row));
+    const secret = cipher.encrypt(row.secret, signingContext(table, row));
     // The owner may have changed it since it was read; that change stands.
     await sql`update ${sql.table(table)} set ${column} = ${secret}, secret_sealed = 1
       where id = ${row.id} and secret_sealed = ${row.secret_sealed} and ${column} = ${row.secret}`.execute(

@@ -11,11 +11,11 @@ import { type Insertable, Kysely, SqliteDialect } from 'kysely';
 import { keepPrivate, makeDirectory, makePrivateFile } from '../../kernel/directory.ts';
 import type { Logger } from '../../kernel/log.ts';
 import type { Database, Handle } from './database.ts';
-import { groupCommit, type Writer } from './group-commit.ts';
+import { GroupCommit, Writer } from './group-commit.ts';
 import { migrate } from './migrate.ts';
 import { refuseMovedDirectory } from './move-marker.ts';
 import { isBusy, isDamaged, translated } from './sqlite-errors.ts';
-import { type CompiledStatement, compile, type Statement } from './statement.ts';
+import { type CompiledStatement, compile, compileInsert, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 import { findWal } from './wal.ts';
 import { reportWalLoss } from './wal-loss.ts';
@@ -75,21 +75,21 @@ export async function openSqlite(
     const reader = open();
     reader.exec('PRAGMA query_only = ON; PRAGMA cache_size = -16000;');
 
-    const groups = groupCommit(writerOf(writer), writeHandle);
+    const groups = new GroupCommit(new Writer(writer), writeHandle);
     return {
       read: handleOver(reader),
-      write: groups.write,
+      write: (unit) => groups.write(unit),
       async ping() {
         translated(() => reader.prepare('SELECT 1').get());
       },
       async emptyLog() {
         // A checkpoint needs a moment without a transaction; there is one between two groups.
-        for (let turn = 0; groups.busy() && turn < turnsMax; turn++) await nextTurn();
-        if (groups.busy()) return false;
+        for (let turn = 0; groups.isRunning && turn < turnsMax; turn++) await nextTurn();
+        if (groups.isRunning) return false;
         const row = translated(() => writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
         return row?.['busy'] === 0;
       },
-      connections: () => ({ active: groups.busy() ? 1 : 0, idle: groups.busy() ? 1 : 2 }),
+      connections: () => ({ active: groups.isRunning ? 1 : 0, idle: groups.isRunning ? 1 : 2 }),
       async close() {
         await groups.close();
         closeAll();
@@ -106,20 +106,6 @@ function damaged(dataDir: string, cause: Error): Error {
     `The database ${sqliteFile(dataDir)} is damaged (${cause.message}): keep a copy of ${dataDir}, and restore a backup into it (docs/backup.md)`,
     { cause },
   );
-}
-
-/** The connection that writes, with the statements of every transaction prepared. */
-function writerOf(connection: DatabaseSync): Writer {
-  const begin = connection.prepare('BEGIN IMMEDIATE');
-  const commit = connection.prepare('COMMIT');
-  return {
-    get isTransaction() {
-      return connection.isTransaction;
-    },
-    begin: () => void begin.run(),
-    commit: () => void commit.run(),
-    exec: (sql) => connection.exec(sql),
-  };
 }
 
 /** Takes the directory for this process alone. */
@@ -148,7 +134,7 @@ function lockDirectory(dataDir: string): DatabaseSync {
 
 interface Prepared {
   readonly statement: StatementSync;
-  bind(params: unknown): SQLInputValue[];
+  readonly compiled: CompiledStatement;
 }
 
 /** Queries over one connection. Synchronous underneath: a promise here is always already settled. */
@@ -159,9 +145,9 @@ function handleOver(connection: DatabaseSync): Handle {
   const preparedAs = (key: object | string, compiled: () => CompiledStatement): Prepared => {
     let found = prepared.get(key);
     if (found === undefined) {
-      const { text, bind } = compiled();
-      const statement = translated(() => connection.prepare(text));
-      found = { statement, bind: bind as Prepared['bind'] };
+      const made = compiled();
+      const statement = translated(() => connection.prepare(made.text));
+      found = { statement, compiled: made };
       prepared.set(key, found);
     }
     return found;
@@ -169,38 +155,41 @@ function handleOver(connection: DatabaseSync): Handle {
   const preparedFor = <P, R>(source: Statement<P, R>) =>
     preparedAs(source, () => compile(kysely, source, 'sqlite'));
   const insertFor = (table: string, columns: string[]) =>
-    preparedAs(`${table}:${columns.join()}`, () => ({
-      text: `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
-      bind: (row) => columns.map((column) => (row as Record<string, unknown>)[column]),
-    }));
-  const runEach = ({ statement, bind }: Prepared, params: readonly unknown[]) =>
+    preparedAs(`${table}:${columns.join()}`, () => compileInsert(table, columns));
+  const runEach = ({ statement, compiled }: Prepared, params: readonly unknown[]) =>
     translated(() => {
-      for (const one of params) statement.run(...bind(one));
+      for (const one of params) statement.run(...bound(compiled, one));
     });
 
   return {
     dialect: 'sqlite',
     kysely,
     async all<P, R>(source: Statement<P, R>, params: P) {
-      const { statement, bind } = preparedFor(source);
-      return translated(() => statement.all(...bind(params)) as R[]);
+      const { statement, compiled } = preparedFor(source);
+      return translated(() => statement.all(...bound(compiled, params)) as R[]);
     },
     async first<P, R>(source: Statement<P, R>, params: P) {
-      const { statement, bind } = preparedFor(source);
-      return translated(() => statement.get(...bind(params)) as R | undefined);
+      const { statement, compiled } = preparedFor(source);
+      return translated(() => statement.get(...bound(compiled, params)) as R | undefined);
     },
     async each<P>(source: Statement<P, unknown>, params: readonly P[]) {
       runEach(preparedFor(source), params);
     },
     async changes<P>(source: Statement<P, unknown>, params: readonly P[]) {
-      const { statement, bind } = preparedFor(source);
-      return translated(() => params.map((one) => Number(statement.run(...bind(one)).changes)));
+      const { statement, compiled } = preparedFor(source);
+      return translated(() =>
+        params.map((one) => Number(statement.run(...bound(compiled, one)).changes)),
+      );
     },
     async insert<T extends keyof Tables>(table: T, rows: readonly Insertable<Tables[T]>[]) {
       const [row] = rows;
       if (row !== undefined) runEach(insertFor(table, Object.keys(row)), rows);
     },
   };
+}
+
+function bound(compiled: CompiledStatement, params: unknown): SQLInputValue[] {
+  return compiled.bind(params) as SQLInputValue[];
 }
 
 /** Lets Kysely's own SQLite dialect speak to node:sqlite, with statements kept prepared. */

@@ -17,25 +17,35 @@ class Placeholder {
   }
 }
 
-interface Parameter<P> {
-  <K extends keyof P & string>(name: K): RawBuilder<P[K]>;
-  /** Texts as one parameter, for `idIn` and the like. */
-  list(name: ListName<P>): RawBuilder<string>;
-}
+/** Stands for a value of the parameters `P`. */
+export type Parameter<P> = <K extends keyof P & string>(
+  name: K,
+  isList?: boolean,
+) => RawBuilder<P[K]>;
 
 /** The parameters that are lists of texts. */
 type ListName<P> = {
   [K in keyof P & string]: P[K] extends readonly string[] ? K : never;
 }[keyof P & string];
 
+/** Texts as one parameter, for `idIn` and the like. */
+export function listOf<P>(param: Parameter<P>, name: ListName<P>): RawBuilder<string> {
+  return param(name, true) as RawBuilder<unknown> as RawBuilder<string>;
+}
+
+type Build<P, R> = (db: Kysely<Tables>, param: Parameter<P>, dialect: Dialect) => Compilable<R>;
+
 /** A query over parameters `P` that yields rows `R`. Its identity is the cache key. */
-export interface Statement<P, R> {
-  readonly build: (db: Kysely<Tables>, param: Parameter<P>, dialect: Dialect) => Compilable<R>;
+export class Statement<P, R> {
+  readonly build: Build<P, R>;
+  constructor(build: Build<P, R>) {
+    this.build = build;
+  }
 }
 
 /** Declares a statement: `statement<{ id: string }>()((db, p) => db.selectFrom(…).where('id', '=', p('id')))`. */
 export function statement<P>() {
-  return <R>(build: Statement<P, R>['build']): Statement<P, R> => ({ build });
+  return <R>(build: Build<P, R>) => new Statement(build);
 }
 
 /**
@@ -43,24 +53,36 @@ export function statement<P>() {
  * is for one that only a transaction may run.
  */
 export function allRows<P, H extends Handle = Handle>() {
-  return <R>(build: Statement<P, R>['build']) => {
-    const declared: Statement<P, R> = { build };
+  return <R>(build: Build<P, R>) => {
+    const declared = new Statement(build);
     return (db: H, params: P): Promise<R[]> => db.all(declared, params);
   };
 }
 
 /** Like `allRows`; the function gives the first row. */
 export function firstRow<P, H extends Handle = Handle>() {
-  return <R>(build: Statement<P, R>['build']) => {
-    const declared: Statement<P, R> = { build };
+  return <R>(build: Build<P, R>) => {
+    const declared = new Statement(build);
     return (db: H, params: P): Promise<R | undefined> => db.first(declared, params);
   };
 }
 
-/** SQL text and, in order, what each of its placeholders takes from the parameters. */
-export interface CompiledStatement {
+/** SQL text and the values of its parameters, in their order. */
+export class CompiledStatement {
   readonly text: string;
-  bind(params: unknown): unknown[];
+  /** Constants, and placeholders of named values. */
+  readonly #values: readonly unknown[];
+
+  constructor(text: string, values: readonly unknown[]) {
+    this.text = text;
+    this.#values = values;
+  }
+
+  bind(params: unknown): unknown[] {
+    return this.#values.map((value) =>
+      value instanceof Placeholder ? boundValue(value, params as Record<string, unknown>) : value,
+    );
+  }
 }
 
 export function compile<P, R>(
@@ -68,19 +90,22 @@ export function compile<P, R>(
   statement: Statement<P, R>,
   dialect: Dialect,
 ): CompiledStatement {
-  const { sql: text, parameters } = statement.build(db, parameter, dialect).compile();
-  return {
-    text,
-    bind: (params) =>
-      parameters.map((value) =>
-        value instanceof Placeholder ? boundValue(value, params as Record<string, unknown>) : value,
-      ),
-  };
+  const { sql: text, parameters } = statement.build(db, placeholder, dialect).compile();
+  return new CompiledStatement(text, parameters);
 }
 
-const parameter = Object.assign((name: string) => sql<never>`${new Placeholder(name, false)}`, {
-  list: (name: string) => sql<string>`${new Placeholder(name, true)}`,
-});
+/** An insert of a row, whose values are parameters under the names of their columns. */
+export function compileInsert(table: string, columns: readonly string[]): CompiledStatement {
+  const text = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`;
+  return new CompiledStatement(
+    text,
+    columns.map((column) => new Placeholder(column, false)),
+  );
+}
+
+function placeholder(name: string, isList: boolean = false): RawBuilder<never> {
+  return sql<never>`${new Placeholder(name, isList)}`;
+}
 
 function boundValue({ name, isList }: Placeholder, params: Record<string, unknown>): unknown {
   return isList ? JSON.stringify(params[name]) : params[name];

@@ -28,14 +28,15 @@ export async function openStores(
   const database = given ?? (await openDatabase(config, log));
   if (config.redisUrl === null) return { database, queue: createMemoryQueue(log), cluster: null };
   // Loaded only where they are used: they are a good part of what there is to load.
-  const [{ openRedis }, { createRedisBus }, { createDatabaseClock }, { createBullmqQueue }] =
+  const [{ openRedis }, { createRedisBus }, { DatabaseClock }, { createBullmqQueue }] =
     await Promise.all([
       import('../../adapters/redis/redis.ts'),
       import('../../adapters/redis/bus.ts'),
       import('../../adapters/database/clock.ts'),
       import('../../adapters/queue/bullmq.ts'),
     ]);
-  const clock = await createDatabaseClock(database);
+  const clock = new DatabaseClock(database);
+  await clock.measure();
   const redis = openRedis(config.redisUrl, log);
   const bus = createRedisBus(redis);
   // A platform starts without Redis, too, but need not begin by saying that it is missing.

@@ -5,7 +5,7 @@
 import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { idIn } from '../../adapters/database/ids-in.ts';
-import { allRows } from '../../adapters/database/statement.ts';
+import { allRows, listOf } from '../../adapters/database/statement.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { AgentRow } from './agents.store.ts';
 
@@ -23,7 +23,7 @@ export const listCreatedBetween = allRows<{
     .selectFrom('agents')
     .select('id')
     .where('organization_id', '=', p('organizationId'))
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .where('created_at', '>', p('after'))
     .where('created_at', '<=', p('until')),
 );

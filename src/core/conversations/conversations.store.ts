@@ -1,12 +1,12 @@
 /** The queries on conversations, their counts and their messages; not the lists, and not what models are sent. */
 import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../../adapters/database/count-of.ts';
-import { createCounts, type Writer } from '../../adapters/database/counts.ts';
+import { Counts, type Writer } from '../../adapters/database/counts.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, idInLocked, isIn } from '../../adapters/database/ids-in.ts';
 import { locked } from '../../adapters/database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../../adapters/database/page-bytes.ts';
-import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type {
   ConversationStatus,
   ConversationsTable,
@@ -40,7 +40,7 @@ const setStatus = statement<{ ids: readonly string[]; status: ConversationStatus
     db
       .updateTable('conversations')
       .set({ status: p('status'), updated_at: p('now') })
-      .where(idInLocked(dialect, p.list('ids'), 'conversations', sql<SqlBool>`true`))
+      .where(idInLocked(dialect, listOf(p, 'ids'), 'conversations', sql<SqlBool>`true`))
       .returning(['organization_id', 'agent_id', 'trigger_type']),
 );
 
@@ -49,10 +49,11 @@ export function reopenConversation(tx: Transaction, id: string, now: number): Pr
   return tx.each(setStatus, [{ ids: [id], status: 'active', now }]);
 }
 
-export const { change: changeConversationCounts, fold: foldConversationCounts } = createCounts(
-  'conversation_counts',
-  ['organization_id', 'agent_id', 'trigger_type'],
-);
+export const conversationCounts = new Counts('conversation_counts', [
+  'organization_id',
+  'agent_id',
+  'trigger_type',
+]);
 
 /** The end of an active conversation. */
 interface Ending {
@@ -60,7 +61,7 @@ interface Ending {
   readonly status: Exclude<ConversationStatus, 'active'>;
 }
 
-/** Counted in the order in which `createCounts` writes its rows, so that no two transactions deadlock. */
+/** Counted in the order in which `Counts` writes its rows, so that no two transactions deadlock. */
 const endAndCount = statement<{
   ids: readonly string[];
   failed: readonly string[];
@@ -72,10 +73,10 @@ const endAndCount = statement<{
       ended
         .updateTable('conversations')
         .set({
-          status: sql<ConversationStatus>`case when ${isIn(dialect, sql`id`, p.list('failed'))} then 'failed' else 'completed' end`,
+          status: sql<ConversationStatus>`case when ${isIn(dialect, sql`id`, listOf(p, 'failed'))} then 'failed' else 'completed' end`,
           updated_at: p('now'),
         })
-        .where(idInLocked(dialect, p.list('ids'), 'conversations', sql<SqlBool>`true`))
+        .where(idInLocked(dialect, listOf(p, 'ids'), 'conversations', sql<SqlBool>`true`))
         .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
     )
     .insertInto('conversation_counts')
@@ -112,7 +113,7 @@ export async function endAndCountConversations(
     // A continued conversation keeps the kind of its first job.
     const kinds = await tx.all(setStatus, { ids: idsOf(ended), status, now });
     const changes = kinds.map((kind) => ({ kind, from: 'active' as const, to: status }));
-    await changeConversationCounts(tx, writer, changes);
+    await conversationCounts.change(tx, writer, changes);
   }
 }
 
@@ -148,7 +149,7 @@ const byIdsLocked = statement<{ ids: readonly string[] }>()((db, p, dialect) => 
   const query = db
     .selectFrom('conversations')
     .selectAll()
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .orderBy('id');
   return locked(dialect, query);
 });
@@ -171,7 +172,7 @@ export const deleteEmptyConversations = allRows<{ ids: readonly string[] }, Tran
   (db, p, dialect) =>
     db
       .deleteFrom('conversations')
-      .where(idIn(dialect, p.list('ids')))
+      .where(idIn(dialect, listOf(p, 'ids')))
       .where(({ not, exists, selectFrom }) =>
         not(
           exists(

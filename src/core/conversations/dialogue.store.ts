@@ -3,7 +3,7 @@ import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../../adapters/database/database.ts';
 import { idIn } from '../../adapters/database/ids-in.ts';
 import { fittingRows } from '../../adapters/database/page-bytes.ts';
-import { allRows, statement } from '../../adapters/database/statement.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type { Tables } from '../../adapters/database/tables.ts';
 
 const dialogueSizes = statement<{ conversation_id: string; job_id: string; limit: number }>()(
@@ -79,6 +79,6 @@ export const listData = allRows<{ conversationId: string; ids: readonly string[]
       .selectFrom('messages')
       .select(['id', 'data'])
       .where('conversation_id', '=', p('conversationId'))
-      .where(idIn(dialect, p.list('ids')))
+      .where(idIn(dialect, listOf(p, 'ids')))
       .where('data', 'is not', null),
 );

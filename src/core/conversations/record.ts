@@ -9,12 +9,11 @@ import { continueAfter, newId } from '../../kernel/ids.ts';
 import { isCleanText } from '../../kernel/text.ts';
 import {
   type ConversationRow,
-  changeConversationCounts,
+  conversationCounts,
   deleteEmptyConversations,
   deleteMessages,
   endAndCountConversations,
   findLastMessage,
-  foldConversationCounts as foldCounts,
   holdConversations,
   insertConversations,
   insertMessages,
@@ -81,7 +80,7 @@ export async function beginConversations(
       updated_at: now,
     })),
   );
-  await changeConversationCounts(
+  await conversationCounts.change(
     tx,
     writer,
     conversations.map((kind) => ({ kind, from: null, to: 'active' })),
@@ -132,7 +131,10 @@ function storable(content: string): string {
 
 export const conversationsHeld = lockConversations;
 export const endConversations = endAndCountConversations;
-export const foldConversationCounts = foldCounts;
+
+export function foldConversationCounts(tx: Transaction, writer: Writer): Promise<void> {
+  return conversationCounts.fold(tx, writer);
+}
 
 /** Makes a conversation that is held and has ended active again. */
 export async function continueConversation(
@@ -146,7 +148,7 @@ export async function continueConversation(
   // Another process, whose clock is another, may have said it.
   const last = await findLastMessage(tx, { conversation_id: id });
   if (last !== undefined) continueAfter(last.id);
-  await changeConversationCounts(tx, writer, [{ kind: conversation, from: status, to: 'active' }]);
+  await conversationCounts.change(tx, writer, [{ kind: conversation, from: status, to: 'active' }]);
 }
 
 /**
@@ -164,7 +166,7 @@ export async function forgetJobs(
   await holdConversations(tx, ids);
   await deleteMessages(tx, jobs);
   const deleted = await deleteEmptyConversations(tx, { ids });
-  await changeConversationCounts(
+  await conversationCounts.change(
     tx,
     writer,
     deleted.map((kind) => ({ kind, from: kind.status, to: null })),

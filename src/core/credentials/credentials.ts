@@ -8,9 +8,9 @@ import type { Database } from '../../adapters/database/database.ts';
 import { isOrganization } from '../../adapters/database/organizations.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import {
+  credentialContext,
   decryptValue,
   encryptValue,
-  sealedContexts,
 } from '../../adapters/database/sealed-values.ts';
 import { type ProviderSettings, providerPattern } from '../../adapters/models/providers.ts';
 import { baseUrlFault } from '../../kernel/base-url.ts';
@@ -103,7 +103,7 @@ export class Credentials {
       api_key:
         api_key === null
           ? null
-          : encryptValue(this.#cipher, api_key, sealedContexts.credentials(named), 'API keys'),
+          : encryptValue(this.#cipher, api_key, credentialContext(named), 'API keys'),
       created_at: now,
       updated_at: now,
     };
@@ -144,7 +144,7 @@ function settingsIn(
 ): ProviderSettings | UnusableCredentials {
   const own = { baseUrl: row.base_url, source: 'organization' } as const;
   if (row.api_key === null) return { ...own, apiKey: null };
-  const sealed = { text: row.api_key, context: sealedContexts.credentials(row) };
+  const sealed = { text: row.api_key, context: credentialContext(row) };
   const opened = decryptValue(cipher, sealed, `API key for ${row.provider}`);
   return 'fault' in opened ? opened : { ...own, apiKey: opened.value };
 }

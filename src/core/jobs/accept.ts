@@ -30,9 +30,9 @@ import {
 } from './idempotency.ts';
 import {
   type ClaimedJob,
-  changeJobCounts,
   findUserOfConversation,
   type JobRow,
+  jobCounts,
   type NewJob,
 } from './jobs.store.ts';
 import { sendHint } from './queues.ts';
@@ -152,7 +152,7 @@ async function acceptAll(
   const claimed = await admission.recordNew(tx, jobs, now);
   const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
   await recordBeginnings(tx, begun, jobs, now, writer);
-  await changeJobCounts(
+  await jobCounts.change(
     tx,
     writer,
     jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),

@@ -2,7 +2,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { idInLocked } from '../../adapters/database/ids-in.ts';
-import { statement } from '../../adapters/database/statement.ts';
+import { listOf, statement } from '../../adapters/database/statement.ts';
 import { type ClaimedJob, claimedColumns, hintedColumns } from './jobs.store.ts';
 
 /** The last recorded report of a run, after which it goes on. Null where no other process can have recorded one. */
@@ -54,7 +54,7 @@ const claim = statement<{
     .where(
       idInLocked(
         dialect,
-        p.list('ids'),
+        listOf(p, 'ids'),
         'jobs',
         sql<SqlBool>`((status = 'queued' and run_at <= ${p('due_by')})
           or (status = 'waiting' and due_at <= ${p('due_by')}))`,

@@ -21,7 +21,7 @@ import {
 } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { claimJobs } from './admission.store.ts';
-import { type ClaimedJob, changeJobCounts, insertJobs, type NewJob } from './jobs.store.ts';
+import { type ClaimedJob, insertJobs, jobCounts, type NewJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import { type AttemptOutcome, runsAlone } from './states.ts';
 import type { UnconfirmedClaims } from './unconfirmed-claims.ts';
@@ -105,7 +105,7 @@ export class Admission {
     const times = { now, leaseUntil: now + config.jobLeaseMs, dueBy: now + clockSkewMs };
     const claimed = await claimJobs(tx, ids, { by: this.#worker.claimedBy, ...times });
     tx.ifUncertain(() => this.#parts.unconfirmed.add(claimed.map(identity)));
-    await changeJobCounts(
+    await jobCounts.change(
       tx,
       this.#writer,
       claimed.map((kind) => ({

@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { idInLocked, isIn, listValue } from '../../adapters/database/ids-in.ts';
-import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { FamilyCancellationsTable, JobStatus } from '../../adapters/database/tables.ts';
 
 /** Jobs below others that one transaction locks and cancels. */
@@ -61,7 +61,7 @@ export const requestCancellations = allRows<{ ids: readonly string[]; now: numbe
     db
       .updateTable('jobs')
       .set({ cancel_requested_at: p('now') })
-      .where(idInLocked(dialect, p.list('ids'), 'jobs', sql<boolean>`status = 'active'`))
+      .where(idInLocked(dialect, listOf(p, 'ids'), 'jobs', sql<boolean>`status = 'active'`))
       .returning('id'),
 );
 
@@ -90,7 +90,7 @@ export async function listCancellations(db: Handle, limit: number): Promise<stri
 }
 
 const finish = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
-  db.deleteFrom('family_cancellations').where(isIn(dialect, sql.ref('job_id'), p.list('ids'))),
+  db.deleteFrom('family_cancellations').where(isIn(dialect, sql.ref('job_id'), listOf(p, 'ids'))),
 );
 
 /** Records that nothing is left below these jobs. */

@@ -3,10 +3,10 @@
  * keeps a claim in `leases.store.ts`, what ends it in `settle.store.ts`.
  */
 import { type Insertable, type Selectable, sql } from 'kysely';
-import { createCounts } from '../../adapters/database/counts.ts';
+import { Counts } from '../../adapters/database/counts.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn } from '../../adapters/database/ids-in.ts';
-import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { JobsTable } from '../../adapters/database/tables.ts';
 
 export type JobRow = Selectable<JobsTable>;
@@ -172,7 +172,7 @@ export const findCancelling = allRows<{ ids: readonly string[] }>()((db, p, dial
   db
     .selectFrom('jobs')
     .select('id')
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .where('status', '=', sql.lit('active'))
     .where('cancel_requested_at', 'is not', null),
 );
@@ -227,7 +227,7 @@ const byIdsLocked = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('jobs')
     .select('id')
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .orderBy('id')
     .forUpdate(),
 );
@@ -240,7 +240,7 @@ export async function holdJobs(tx: Transaction, ids: readonly string[]): Promise
   }
 }
 
-export const { change: changeJobCounts, fold: foldJobCounts } = createCounts('job_counts', [
+export const jobCounts = new Counts('job_counts', [
   'organization_id',
   'agent_id',
   'skill_category',

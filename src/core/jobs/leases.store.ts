@@ -3,7 +3,7 @@ import { type SqlBool, sql } from 'kysely';
 import { createBringForward } from '../../adapters/database/bring-forward.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, idInLocked, isIn } from '../../adapters/database/ids-in.ts';
-import { statement } from '../../adapters/database/statement.ts';
+import { listOf, statement } from '../../adapters/database/statement.ts';
 import { claimedColumns, claimOf, inIdOrder } from './jobs.store.ts';
 
 const renew = statement<{
@@ -11,11 +11,11 @@ const renew = statement<{
   claims: readonly string[];
   lease_until: number;
 }>()((db, p, dialect) => {
-  const isHeldBy = sql<SqlBool>`status = 'active' and ${isIn(dialect, sql`id || ' ' || epoch`, p.list('claims'))}`;
+  const isHeldBy = sql<SqlBool>`status = 'active' and ${isIn(dialect, sql`id || ' ' || epoch`, listOf(p, 'claims'))}`;
   return db
     .updateTable('jobs')
     .set({ due_at: p('lease_until') })
-    .where(idInLocked(dialect, p.list('ids'), 'jobs', isHeldBy))
+    .where(idInLocked(dialect, listOf(p, 'ids'), 'jobs', isHeldBy))
     .returning(['id', 'epoch', 'cancel_requested_at']);
 });
 
@@ -51,7 +51,7 @@ const unbegun = statement<{ ids: readonly string[]; claimed_by: number }>()((db,
   db
     .selectFrom('jobs')
     .select([...claimedColumns, 'cancel_requested_at', 'begun'])
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .where('status', '=', sql.lit('active'))
     .where('claimed_by', '=', p('claimed_by'))
     .where('begun', '=', sql<number>`-epoch`),

@@ -2,7 +2,7 @@
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { idIn } from '../../adapters/database/ids-in.ts';
-import { allRows, statement } from '../../adapters/database/statement.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 
 /** Jobs whose id lies before `before` and that ended before `ended_before`, the oldest first. */
 export const findEndedJobs = allRows<
@@ -22,7 +22,7 @@ export const findEndedJobs = allRows<
 const removeJobs = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .deleteFrom('jobs')
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .returning([
       'id',
       'organization_id',

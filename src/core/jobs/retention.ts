@@ -17,7 +17,7 @@ import type { ReaderCursor } from '../events/reader.ts';
 import { removeSteps } from '../journal/steps.ts';
 import { deleteOldKeys } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
-import { changeJobCounts, foldJobCounts } from './jobs.store.ts';
+import { jobCounts } from './jobs.store.ts';
 import { deleteJobs, deleteOldEvents, findEndedJobs } from './retention.store.ts';
 
 /** Jobs deleted in one transaction, each with its messages. */
@@ -54,7 +54,7 @@ export async function deleteExpired(
   await database.write(async (tx) => {
     // In the order in which accepting and settling change them.
     await foldConversationCounts(tx, writer);
-    await foldJobCounts(tx, writer);
+    await jobCounts.fold(tx, writer);
   });
   return deleted;
 }
@@ -77,7 +77,7 @@ async function deleteBatch(
   await removeSteps(tx, ids);
   await removeOfJobs(tx, ids);
   await forgetJobs(tx, jobs, writer);
-  await changeJobCounts(
+  await jobCounts.change(
     tx,
     writer,
     jobs.map((kind) => ({ kind, from: kind.status, to: null })),

@@ -16,7 +16,7 @@ import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
 import { messageText } from './accept.ts';
 import { endsOfChildren, isChild } from './families.ts';
 import { insertJobEvents } from './job-events.store.ts';
-import { type ClaimedJob, changeJobCounts } from './jobs.store.ts';
+import { type ClaimedJob, jobCounts } from './jobs.store.ts';
 import { sendHint } from './queues.ts';
 import type { EndedRun } from './scheduled-runs.ts';
 import { type EndedJob, listClaimStates } from './settle.store.ts';
@@ -95,7 +95,7 @@ export async function recordEffects(
     tx,
     settled.filter(isUnfinished).map((one) => claimEnd(one, now)),
   );
-  await changeJobCounts(
+  await jobCounts.change(
     tx,
     writer,
     settled.map(({ job, from, transition }) => ({ kind: job, from, to: transition.status })),

@@ -7,7 +7,7 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import { greatestOf } from '../../adapters/database/extremes.ts';
 import { idIn, idInLocked } from '../../adapters/database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../../adapters/database/rows-in.ts';
-import { allRows, statement } from '../../adapters/database/statement.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type { JobStatus, JobsTable } from '../../adapters/database/tables.ts';
 import { claimOf, hintedColumns, inIdOrder, type JobRow } from './jobs.store.ts';
 
@@ -175,7 +175,9 @@ const cancelOf = (status: 'queued' | 'waiting') =>
         finished_at: sql<number>`${greatestOf(dialect)}(${p('now')}, coalesce(started_at, 0))`,
         due_at: null,
       })
-      .where(idInLocked(dialect, p.list('ids'), 'jobs', sql<SqlBool>`status = ${sql.lit(status)}`))
+      .where(
+        idInLocked(dialect, listOf(p, 'ids'), 'jobs', sql<SqlBool>`status = ${sql.lit(status)}`),
+      )
       .returning([...endedColumns]),
   );
 const cancelFrom = { queued: cancelOf('queued'), waiting: cancelOf('waiting') };
@@ -196,5 +198,5 @@ export const listClaimStates = allRows<{ ids: readonly string[] }>()((db, p, dia
   db
     .selectFrom('jobs')
     .select(['id', 'epoch', 'status'])
-    .where(idIn(dialect, p.list('ids'))),
+    .where(idIn(dialect, listOf(p, 'ids'))),
 );

@@ -3,7 +3,7 @@ import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { leastOf } from '../../adapters/database/extremes.ts';
 import { idInLocked } from '../../adapters/database/ids-in.ts';
-import { statement } from '../../adapters/database/statement.ts';
+import { listOf, statement } from '../../adapters/database/statement.ts';
 import { hintedColumns } from './jobs.store.ts';
 
 /** Later than every moment of which a clock may be set back. */
@@ -22,7 +22,7 @@ const wake = statement<{ ids: readonly string[]; woken_at: number }>()((db, p, d
   db
     .updateTable('jobs')
     .set({ due_at: sql<number>`${leastOf(dialect)}(due_at, ${p('woken_at')})` })
-    .where(idInLocked(dialect, p.list('ids'), 'jobs', sql<SqlBool>`status = 'waiting'`))
+    .where(idInLocked(dialect, listOf(p, 'ids'), 'jobs', sql<SqlBool>`status = 'waiting'`))
     .returning([...hintedColumns, 'epoch']),
 );
 

@@ -4,7 +4,7 @@ import { countOf } from '../../adapters/database/count-of.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { isIn } from '../../adapters/database/ids-in.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { JobStepsTable, StepStatus } from '../../adapters/database/tables.ts';
 
 export type StepRow = Selectable<JobStepsTable>;
@@ -201,7 +201,7 @@ export const listLastTurns = allRows<{ ids: readonly string[] }, Transaction>()(
         'epoch',
       ),
     )
-    .where(isIn(dialect, sql`job_id`, p.list('ids')))
+    .where(isIn(dialect, sql`job_id`, listOf(p, 'ids')))
     .where('kind', '=', 'model')
     .groupBy('job_id'),
 );

@@ -3,7 +3,7 @@
 import { sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { isIn } from '../../adapters/database/ids-in.ts';
-import { allRows, statement } from '../../adapters/database/statement.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type { StepStatus } from '../../adapters/database/tables.ts';
 import type { WaitResult } from './wait-kinds.ts';
 
@@ -62,7 +62,7 @@ export const listOpenWaits = allRows<{ ids: readonly string[] }, Transaction>()(
   db
     .selectFrom('job_steps')
     .select(['job_id', 'n', 'due_at'])
-    .where(isIn(dialect, sql`job_id`, p.list('ids')))
+    .where(isIn(dialect, sql`job_id`, listOf(p, 'ids')))
     .where('status', '=', 'waiting'),
 );
 
@@ -74,7 +74,7 @@ export const abandonSteps = allRows<
   db
     .updateTable('job_steps')
     .set({ status: 'interrupted', error: p('error'), finished_at: p('now') })
-    .where(isIn(dialect, sql`job_id`, p.list('ids')))
+    .where(isIn(dialect, sql`job_id`, listOf(p, 'ids')))
     .where('status', 'in', ['waiting', 'active'])
     .returning(['job_id', 'kind']),
 );

@@ -2,7 +2,7 @@
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import type { Dialect, Handle } from '../../adapters/database/database.ts';
 import { bytesOf } from '../../adapters/database/page-bytes.ts';
-import { type Statement, statement } from '../../adapters/database/statement.ts';
+import { type Parameter, type Statement, statement } from '../../adapters/database/statement.ts';
 import type { Tables } from '../../adapters/database/tables.ts';
 import { visibleColumns } from './memories.store.ts';
 
@@ -211,8 +211,7 @@ const postgresPhrase = sqlStatement<PhraseParams & { owners: string }>()<{ seqs:
 
 /** A prepared statement in plain SQL, for syntax that the query builder lacks. */
 function sqlStatement<P>() {
-  type Param = Parameters<Statement<P, unknown>['build']>[1];
-  return <R>(text: (p: Param) => RawBuilder<unknown>): Statement<P, R> =>
+  return <R>(text: (p: Parameter<P>) => RawBuilder<unknown>): Statement<P, R> =>
     statement<P>()((db: Kysely<Tables>, p) => ({
       compile: () => (text(p) as RawBuilder<R>).compile(db),
     }));

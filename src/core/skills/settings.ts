@@ -8,7 +8,7 @@ import type { Database } from '../../adapters/database/database.ts';
 import {
   decryptValue,
   encryptValue,
-  sealedContexts,
+  settingContext,
 } from '../../adapters/database/sealed-values.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import type { Cipher } from '../../kernel/encryption.ts';
@@ -113,7 +113,7 @@ export class SkillSettings {
       else {
         const secret = Number(isSecret(skill.config[name]));
         const named = { ...owner, name, secret };
-        const context = sealedContexts.skill_settings(named);
+        const context = settingContext(named);
         const sealed = encryptValue(this.#cipher, value, context, 'Values of settings');
         rows.push({ ...named, value: sealed, created_at: now, updated_at: now });
       }
@@ -204,7 +204,7 @@ function decrypted(
   cipher: Cipher | null,
   row: SettingRow,
 ): { readonly value: string } | { readonly fault: string } {
-  const sealed = { text: row.value, context: sealedContexts.skill_settings(row) };
+  const sealed = { text: row.value, context: settingContext(row) };
   return decryptValue(cipher, sealed, `value of ${row.name}`);
 }
 

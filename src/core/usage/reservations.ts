@@ -11,13 +11,13 @@ import { dayOf, monthRange } from './days.ts';
 import { keyOf } from './owners.ts';
 import { type BudgetState, decideReservation, type ReservationNeed } from './reservation-rule.ts';
 import {
-  addUsage,
   deleteUnused,
   lockBudgets,
   type OwnerKey,
   readUse,
   sumColumns,
   type UsageChange,
+  usageCounters,
 } from './usage.store.ts';
 
 /** An owner whose tokens a call uses; each may have a budget. */
@@ -80,7 +80,7 @@ export async function reserve(
   const keys = owners.map(keyOf);
   const { prompt, output, price } = need;
   const add = (calls: number, reserved_tokens: number, reserved_cost: number) =>
-    addUsage(
+    usageCounters.add(
       tx,
       keys.map((key) => ({
         ...nothing,
@@ -130,7 +130,7 @@ export async function charge(tx: Transaction, charges: readonly Charge[]): Promi
       sums.set(key, before === undefined ? change : sumOf(before, change));
     }
   }
-  await addUsage(tx, [...sums.values()]);
+  await usageCounters.add(tx, [...sums.values()]);
 }
 
 /** The states of the budgets of the owners, without what this reservation holds itself. */

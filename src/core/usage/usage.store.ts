@@ -2,7 +2,7 @@
 
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../../adapters/database/count-of.ts';
-import { createCounters } from '../../adapters/database/counters.ts';
+import { Counters } from '../../adapters/database/counters.ts';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { locked } from '../../adapters/database/locked.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
@@ -56,13 +56,8 @@ export const sumColumns = [
   'unpriced_calls',
 ] as const;
 
-const counters = createCounters('token_usage', { key: keyColumns, sums: sumColumns });
-
-/**
- * Adds changes to days, one row each. Two changes must not have the same owner and day. PostgreSQL locks
- * these rows until the transaction ends.
- */
-export const addUsage = counters.add;
+/** The usage of days. PostgreSQL locks the rows that a transaction adds to until it ends. */
+export const usageCounters = new Counters('token_usage', { key: keyColumns, sums: sumColumns });
 
 const removeUnused = statement<{ organization_id: string; owners: string; day: string }>()(
   (db, p, dialect) =>
@@ -123,11 +118,11 @@ async function moveUsage(
     .orderBy('day');
   // Calls under way may still be charged.
   const rows = await locked(tx.dialect, query).execute();
-  await addUsage(
+  await usageCounters.add(
     tx,
     rows.map((row) => ({ ...row, ...changed })),
   );
-  await counters.remove(tx, rows);
+  await usageCounters.remove(tx, rows);
 }
 
 interface UseParams extends DayRange {
@@ -291,7 +286,7 @@ export async function deleteUsageBefore(
   limit: number,
 ): Promise<number> {
   const rows = await tx.all(old, { before, limit });
-  await counters.remove(tx, rows);
+  await usageCounters.remove(tx, rows);
   return rows.length;
 }
 

@@ -4,7 +4,7 @@ import { countOf } from '../../adapters/database/count-of.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { isIn } from '../../adapters/database/ids-in.ts';
 import { bytesOf, cutPage, type PageAsked } from '../../adapters/database/page-bytes.ts';
-import { firstRow, statement } from '../../adapters/database/statement.ts';
+import { firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { ApprovalStatus, ApprovalsTable } from '../../adapters/database/tables.ts';
 
 export type ApprovalRow = Selectable<ApprovalsTable>;
@@ -122,7 +122,7 @@ const cancel = statement<{ job_ids: readonly string[]; now: number }>()((db, p, 
   db
     .updateTable('approvals')
     .set({ status: 'cancelled', decided_at: p('now') })
-    .where(isIn(dialect, sql.ref('job_id'), p.list('job_ids')))
+    .where(isIn(dialect, sql.ref('job_id'), listOf(p, 'job_ids')))
     .where('status', '=', sql.lit('pending'))
     .returningAll(),
 );
@@ -138,7 +138,7 @@ export async function cancelApprovals(
 }
 
 const remove = statement<{ job_ids: readonly string[] }>()((db, p, dialect) =>
-  db.deleteFrom('approvals').where(isIn(dialect, sql.ref('job_id'), p.list('job_ids'))),
+  db.deleteFrom('approvals').where(isIn(dialect, sql.ref('job_id'), listOf(p, 'job_ids'))),
 );
 
 /** Deletes the approvals of jobs. */

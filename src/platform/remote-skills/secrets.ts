@@ -1,5 +1,5 @@
 /** The secrets of remote sources, which are stored encrypted and decrypted only for calls. */
-import { encryptValue, sealedContexts } from '../../adapters/database/sealed-values.ts';
+import { encryptValue, sourceContext } from '../../adapters/database/sealed-values.ts';
 import { type Cipher, DecryptionError } from '../../kernel/encryption.ts';
 import { isObject, type Json } from '../../kernel/json.ts';
 import { organizationsOfSource } from './organizations.ts';
@@ -14,7 +14,7 @@ export function sealSecrets(
   secrets: Json,
 ): string | null {
   if (Object.keys(secrets).length === 0) return null;
-  const context = sealedContexts.remote_sources(source);
+  const context = sourceContext(source);
   return encryptValue(cipher, JSON.stringify(secrets), context, 'Credentials');
 }
 
@@ -37,7 +37,7 @@ function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
   const code = 'missing_credentials';
   if (cipher === null) throw new RemoteFault(`${stored}: ENCRYPTION_KEY is not set`, { code });
   try {
-    return JSON.parse(cipher.decrypt(row.secrets, sealedContexts.remote_sources(row))) as Json;
+    return JSON.parse(cipher.decrypt(row.secrets, sourceContext(row))) as Json;
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error;
     const why = 'they were stored under another ENCRYPTION_KEY; store them again';

@@ -2,7 +2,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, isIn } from '../../adapters/database/ids-in.ts';
-import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { EventAddress } from './received.store.ts';
 import { countDeleted, type DeletedEvent, deletedEvent } from './totals.store.ts';
 
@@ -110,7 +110,7 @@ export function removeEventsOfAddress(
 const removeTaken = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .deleteFrom('received_events')
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .where('taken', '=', sql.lit(1))
     .returning(deletedEvent),
 );
@@ -124,7 +124,7 @@ const removeOfJobs = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .deleteFrom('received_events')
     .where('job_id', 'is not', null)
-    .where(isIn(dialect, sql.ref('job_id'), p.list('ids')))
+    .where(isIn(dialect, sql.ref('job_id'), listOf(p, 'ids')))
     .returning(deletedEvent),
 );
 

@@ -4,7 +4,7 @@ import { countOf } from '../../adapters/database/count-of.ts';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, isIn } from '../../adapters/database/ids-in.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import { allRows, firstRow } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf } from '../../adapters/database/statement.ts';
 import type { JobStatus, ScheduledRunsTable } from '../../adapters/database/tables.ts';
 import { newId } from '../../kernel/ids.ts';
 
@@ -53,7 +53,7 @@ export const findTakenSlots = allRows<{ ids: readonly string[]; now: number }, T
         eb
           .selectFrom('scheduled_jobs')
           .select('id')
-          .where(idIn(dialect, p.list('ids'))),
+          .where(idIn(dialect, listOf(p, 'ids'))),
       )
       .whereRef('scheduled_runs.slot', '>=', 'scheduled_jobs.next_run_at')
       .where('scheduled_runs.slot', '<=', p('now')),
@@ -72,7 +72,7 @@ export const endRunsOfJobs = allRows<{ ids: readonly string[] }, Transaction>()(
   db
     .updateTable('scheduled_runs')
     .set({ ended: 1 })
-    .where(jobIdIn(dialect, p.list('ids')))
+    .where(jobIdIn(dialect, listOf(p, 'ids')))
     .returning(['job_id', 'scheduled_job_id', 'scheduled_for']),
 );
 
@@ -89,7 +89,7 @@ const findUnwantedRuns = allRows<{ ids: readonly string[] }>()((db, p, dialect) 
   db
     .selectFrom('scheduled_runs')
     .select('job_id')
-    .where(jobIdIn(dialect, p.list('ids')))
+    .where(jobIdIn(dialect, listOf(p, 'ids')))
     .where('unwanted', '=', 1),
 );
 
@@ -118,7 +118,7 @@ const findRunningOnes = allRows<{ ids: readonly string[] }>()((db, p, dialect) =
     .selectFrom('scheduled_runs')
     .select('scheduled_job_id')
     .distinct()
-    .where(isIn(dialect, sql`scheduled_job_id`, p.list('ids')))
+    .where(isIn(dialect, sql`scheduled_job_id`, listOf(p, 'ids')))
     .where('ended', '=', goingOn),
 );
 
@@ -174,7 +174,7 @@ const findOld = allRows<{ before: string; limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 const removeRuns = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
-  db.deleteFrom('scheduled_runs').where(idIn(dialect, p.list('ids'))),
+  db.deleteFrom('scheduled_runs').where(idIn(dialect, listOf(p, 'ids'))),
 );
 
 /** Deletes up to `limit` ended runs with an id below `before`; returns how many. */

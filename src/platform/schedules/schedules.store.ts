@@ -5,7 +5,7 @@ import { idIn } from '../../adapters/database/ids-in.ts';
 import { locked } from '../../adapters/database/locked.ts';
 import { namesAgent } from '../../adapters/database/names-agent.ts';
 import { newestOfSkill } from '../../adapters/database/of-skill.ts';
-import { allRows, statement } from '../../adapters/database/statement.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type {
   ScheduledJobLastRunsTable,
   ScheduledJobsTable,
@@ -166,7 +166,7 @@ export const findScheduledJobs = allRows<{ ids: readonly string[] }>()((db, p, d
   db
     .selectFrom('scheduled_jobs')
     .selectAll()
-    .where(idIn(dialect, p.list('ids'))),
+    .where(idIn(dialect, listOf(p, 'ids'))),
 );
 
 /** Locks those of `ids` that are still due and that no other process has locked. */
@@ -175,7 +175,7 @@ export const lockDue = allRows<{ ids: readonly string[]; now: number }, Transact
     const query = db
       .selectFrom('scheduled_jobs')
       .select(['id', 'next_run_at', 'updated_at'])
-      .where(idIn(dialect, p.list('ids')))
+      .where(idIn(dialect, listOf(p, 'ids')))
       .where('enabled', '=', enabled)
       .where('next_run_at', '<=', p('now'))
       .orderBy('id');

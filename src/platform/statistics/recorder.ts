@@ -8,11 +8,11 @@ import type { Context } from '../../core/context/context.ts';
 import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
 import type { Logger } from '../../kernel/log.ts';
 import {
-  addKeyRuns,
-  addRunCounts,
   allSkills,
   type KeyRuns,
+  keyRunCounters,
   type RunCounts,
+  runCounters,
   runSums,
 } from './statistics.store.ts';
 import { windows } from './windows.ts';
@@ -119,8 +119,8 @@ export class Recorder {
         tx.ifUncertain(() => {
           isUncertain = true;
         });
-        await addRunCounts(tx, inAllWidths(runs));
-        await addKeyRuns(tx, keys);
+        await runCounters.add(tx, inAllWidths(runs));
+        await keyRunCounters.add(tx, keys);
       });
     } catch (error) {
       // They may be committed: a second of statistics is rather lost than counted twice.

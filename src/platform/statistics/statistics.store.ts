@@ -1,6 +1,6 @@
 /** Every query on the counters of runs. */
 import { type AliasedRawBuilder, type SqlBool, sql } from 'kysely';
-import { createCounters } from '../../adapters/database/counters.ts';
+import { Counters } from '../../adapters/database/counters.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { statement } from '../../adapters/database/statement.ts';
 import type { RunStatisticsTable, SkillKeyRunsTable } from '../../adapters/database/tables.ts';
@@ -38,14 +38,12 @@ export const runSums = [
   'unreported_calls',
   'unpriced_calls',
 ] as const;
-const runs = createCounters('run_statistics', {
+/** The runs of skills by bucket. */
+export const runCounters = new Counters('run_statistics', {
   key: runKey,
   sums: runSums,
   maxima: ['longest_ms'],
 });
-
-/** Adds to the counters. Two rows must not have the same bucket and skill. */
-export const addRunCounts = runs.add;
 
 const keyOfKeyRuns = [
   'organization_id',
@@ -55,14 +53,12 @@ const keyOfKeyRuns = [
   'day',
   'api_key_id',
 ] as const;
-const keyRuns = createCounters('skill_key_runs', {
+/** The runs of skills by day and key. */
+export const keyRunCounters = new Counters('skill_key_runs', {
   key: keyOfKeyRuns,
   sums: ['runs'],
   maxima: ['last_used_at'],
 });
-
-/** Like `addRunCounts`, for runs by key. Two rows must not have the same day, key and skill. */
-export const addKeyRuns = keyRuns.add;
 
 /** A range of time in buckets of `seconds`; `to` is exclusive. */
 export interface Span {
@@ -168,7 +164,7 @@ export async function deleteRunCounts(
   limit: number,
 ): Promise<number> {
   const rows = await tx.all(oldRuns, { seconds, before, limit });
-  await runs.remove(tx, rows);
+  await runCounters.remove(tx, rows);
   return rows.length;
 }
 
@@ -187,6 +183,6 @@ export async function deleteKeyRuns(
   limit: number,
 ): Promise<number> {
   const rows = await tx.all(oldKeys, { before, limit });
-  await keyRuns.remove(tx, rows);
+  await keyRunCounters.remove(tx, rows);
   return rows.length;
 }

@@ -5,7 +5,7 @@ import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, isIn } from '../../adapters/database/ids-in.ts';
 import { locked } from '../../adapters/database/locked.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { TriggerCallsTable } from '../../adapters/database/tables.ts';
 
 export type TriggerCallRow = Selectable<TriggerCallsTable>;
@@ -14,7 +14,7 @@ const lockTriggers = allRows<{ ids: readonly string[] }>()((db, p, dialect) => {
   const query = db
     .selectFrom('agent_triggers')
     .select('id')
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .orderBy('id');
   return locked(dialect, query);
 });
@@ -24,8 +24,8 @@ const listRecorded = allRows<{ ids: readonly string[]; triggers: readonly string
     db
       .selectFrom('trigger_calls')
       .select('id')
-      .where(isIn(dialect, sql`trigger_id`, p.list('triggers')))
-      .where(idIn(dialect, p.list('ids'))),
+      .where(isIn(dialect, sql`trigger_id`, listOf(p, 'triggers')))
+      .where(idIn(dialect, listOf(p, 'ids'))),
 );
 
 const allButNewest = statement<{ trigger_id: string; kept: number }>()((db, p) =>

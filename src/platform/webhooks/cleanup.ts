@@ -6,7 +6,7 @@
 import type { CountChange, Writer } from '../../adapters/database/counts.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import { cancelDeliveries, deleteEmptyCounts, findDeliveriesOf } from './cleanup.store.ts';
-import { changeDeliveryCounts } from './deliveries.store.ts';
+import { deliveryCounts } from './deliveries.store.ts';
 import { deleteDeliveries, findInactive } from './recovery.store.ts';
 import {
   deleteWebhook,
@@ -50,7 +50,7 @@ export async function removeWebhook(tx: Transaction, writer: Writer, id: string)
 async function deleteBatch(tx: Transaction, writer: Writer, id: string): Promise<void> {
   const ids = await findDeliveriesOf(tx, id, batchMax);
   const deleted = await deleteDeliveries(tx, ids);
-  await changeDeliveryCounts(
+  await deliveryCounts.change(
     tx,
     writer,
     deleted.map(({ status }) => ({ kind: { webhook_id: id }, from: status, to: null })),
@@ -72,7 +72,7 @@ export async function continueCleanup(
     await database.write(async (tx) => {
       const [health] = await lockHealth(tx, { ids: [id] });
       if (health?.active !== 0) return;
-      await changeDeliveryCounts(tx, writer, await cancelPendingBatch(tx, id, now));
+      await deliveryCounts.change(tx, writer, await cancelPendingBatch(tx, id, now));
     });
   }
   for (let round = 0; round < removalsMax; round++) {

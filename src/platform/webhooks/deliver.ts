@@ -13,9 +13,9 @@ import { settlePatiently } from '../../core/leases/settle-patiently.ts';
 import { DecryptionError } from '../../kernel/encryption.ts';
 import {
   type ClaimedDelivery,
-  changeDeliveryCounts,
   claimDeliveries,
   type DeliveryClaim,
+  deliveryCounts,
   findWaiting,
 } from './deliveries.store.ts';
 import { Lanes, quickMs, type WasQuick } from './lanes.ts';
@@ -111,7 +111,7 @@ export class Deliverer {
       from: 'pending' as const,
       to: 'delivering' as const,
     }));
-    await changeDeliveryCounts(tx, writer, changes);
+    await deliveryCounts.change(tx, writer, changes);
     const targets = new Map(found.map((target) => [target.id, target]));
     const targeted = claimed.flatMap((delivery) => {
       const target = targets.get(delivery.webhook_id);

@@ -3,12 +3,12 @@
  * claim and a settlement, so a process that has lost its lease changes nothing.
  */
 import { type Selectable, type SqlBool, sql } from 'kysely';
-import { createCounts } from '../../adapters/database/counts.ts';
+import { Counts } from '../../adapters/database/counts.ts';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { erasedEnd } from '../../adapters/database/erased-data.ts';
 import { idIn, idInLocked } from '../../adapters/database/ids-in.ts';
 import { locked } from '../../adapters/database/locked.ts';
-import { allRows, statement } from '../../adapters/database/statement.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type {
   WebhookAttemptsTable,
   WebhookDeliveriesTable,
@@ -18,10 +18,7 @@ export type DeliveryRow = Selectable<WebhookDeliveriesTable>;
 export type AttemptRow = Selectable<WebhookAttemptsTable>;
 
 /** Call `change` for every delivery that is added, deleted or changes its status, last in the transaction. */
-export const { change: changeDeliveryCounts, fold: foldDeliveryCounts } = createCounts(
-  'webhook_delivery_counts',
-  ['webhook_id'],
-);
+export const deliveryCounts = new Counts('webhook_delivery_counts', ['webhook_id']);
 
 /** Rows inserted by one statement. */
 const insertedMax = 100;
@@ -53,7 +50,7 @@ export const findWaiting = allRows<{ ids: readonly string[]; now: number }>()((d
       eb
         .selectFrom('webhook_deliveries')
         .select(['id as delivery_id', 'webhook_id'])
-        .where(idIn(dialect, p.list('ids')))
+        .where(idIn(dialect, listOf(p, 'ids')))
         .where('status', '=', 'pending')
         .where('due_at', '<=', p('now'))
         .as('waiting'),
@@ -101,7 +98,7 @@ export const claimDeliveries = allRows<Claims, Transaction>()((db, p, dialect) =
     .where(
       idInLocked(
         dialect,
-        p.list('ids'),
+        listOf(p, 'ids'),
         'webhook_deliveries',
         sql<SqlBool>`status = 'pending' and due_at <= ${p('due_by')}
         and webhook_id in (select id from webhooks where active = 1)`,
@@ -143,7 +140,7 @@ export const lockDelivering = allRows<{ ids: readonly string[] }, Transaction>()
     const query = db
       .selectFrom('webhook_deliveries')
       .select(['id', 'epoch', isErased.as('is_erased')])
-      .where(idIn(dialect, p.list('ids')))
+      .where(idIn(dialect, listOf(p, 'ids')))
       .where('status', '=', 'delivering')
       .orderBy('id');
     return locked(dialect, query);

@@ -2,7 +2,7 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
 import { newId } from '../../kernel/ids.ts';
-import { changeDeliveryCounts, type DeliveryRow, insertDeliveries } from './deliveries.store.ts';
+import { type DeliveryRow, deliveryCounts, insertDeliveries } from './deliveries.store.ts';
 
 /** Records deliveries, without those whose event their webhook already has; sends hints after the commit. */
 export async function addDeliveries(
@@ -12,7 +12,7 @@ export async function addDeliveries(
 ): Promise<void> {
   const inserted = await insertDeliveries(tx, rows);
   const added = rows.filter(({ id }) => inserted.has(id));
-  await changeDeliveryCounts(
+  await deliveryCounts.change(
     tx,
     writer,
     added.map(({ webhook_id }) => ({ kind: { webhook_id }, from: null, to: 'pending' })),

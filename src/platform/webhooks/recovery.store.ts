@@ -3,7 +3,7 @@ import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
 import { createBringForward } from '../../adapters/database/bring-forward.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, isIn } from '../../adapters/database/ids-in.ts';
-import { allRows, firstRow } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf } from '../../adapters/database/statement.ts';
 import type { Tables } from '../../adapters/database/tables.ts';
 
 interface Waiting {
@@ -47,7 +47,7 @@ export const findWaitingWebhooks = allRows<Waiting>()((db, p, dialect) =>
     .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
     .select(['webhooks.id', 'webhooks.host'])
     .where('webhooks.active', '=', 1)
-    .where(sql<SqlBool>`not ${isIn(dialect, sql`webhooks.host`, p.list('full'))}`)
+    .where(sql<SqlBool>`not ${isIn(dialect, sql`webhooks.host`, listOf(p, 'full'))}`)
     .where((eb) =>
       eb.exists(
         eb
@@ -99,11 +99,11 @@ export const findEnded = allRows<{ before: string; limit: number }>()((db, p) =>
 const removeDeliveries = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .deleteFrom('webhook_deliveries')
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .returning(['id', 'webhook_id', 'status']),
 );
 const removeAttempts = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
-  db.deleteFrom('webhook_attempts').where(isIn(dialect, sql`delivery_id`, p.list('ids'))),
+  db.deleteFrom('webhook_attempts').where(isIn(dialect, sql`delivery_id`, listOf(p, 'ids'))),
 );
 
 /** Deletes deliveries and their attempts; the rows that this transaction has deleted. */

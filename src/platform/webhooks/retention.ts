@@ -5,7 +5,7 @@ import { deleteInBatches } from '../../adapters/database/in-batches.ts';
 import { type Clock, dayMs } from '../../kernel/clock.ts';
 import { idFloor } from '../../kernel/ids.ts';
 import { deleteEmptyCounts } from './cleanup.store.ts';
-import { changeDeliveryCounts, foldDeliveryCounts } from './deliveries.store.ts';
+import { deliveryCounts } from './deliveries.store.ts';
 import { deleteDeliveries, findEnded } from './recovery.store.ts';
 
 /** Deliveries deleted in one transaction. */
@@ -18,7 +18,7 @@ export async function deleteExpiredDeliveries(
 ): Promise<number> {
   const before = idFloor(clock.now() - days * dayMs);
   const total = await deleteInBatches(database, deletedMax, (tx) => deleteSome(tx, writer, before));
-  await database.write((tx) => foldDeliveryCounts(tx, writer));
+  await database.write((tx) => deliveryCounts.fold(tx, writer));
   await database.write((tx) => deleteEmptyCounts(tx));
   return total;
 }
@@ -29,7 +29,7 @@ async function deleteSome(tx: Transaction, writer: Writer, before: string) {
     tx,
     ended.map(({ id }) => id),
   );
-  await changeDeliveryCounts(
+  await deliveryCounts.change(
     tx,
     writer,
     rows.map(({ webhook_id, status }) => ({ kind: { webhook_id }, from: status, to: null })),

@@ -12,7 +12,7 @@ import type { Context } from '../../core/context/context.ts';
 import { cancelPendingBatch } from './cleanup.ts';
 import {
   type ClaimedDelivery,
-  changeDeliveryCounts,
+  deliveryCounts,
   endAttempts,
   lockDelivering,
 } from './deliveries.store.ts';
@@ -80,7 +80,7 @@ export class DeliverySettler {
     for (const id of batch.switchedOff) {
       changes.push(...(await cancelPendingBatch(tx, id, now)));
     }
-    await changeDeliveryCounts(tx, writer, changes);
+    await deliveryCounts.change(tx, writer, changes);
     tx.afterCommit(() => {
       for (const one of settled) this.#publish(one, now);
     });

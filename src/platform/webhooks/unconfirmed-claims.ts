@@ -5,11 +5,7 @@
 
 import type { Context } from '../../core/context/context.ts';
 import { UnconfirmedWrites } from '../../core/leases/unconfirmed-writes.ts';
-import {
-  changeDeliveryCounts,
-  type DeliveryClaim,
-  giveBackDeliveries,
-} from './deliveries.store.ts';
+import { type DeliveryClaim, deliveryCounts, giveBackDeliveries } from './deliveries.store.ts';
 
 export class UnconfirmedClaims extends UnconfirmedWrites<DeliveryClaim> {
   constructor(context: Context, leaseMs: number) {
@@ -35,7 +31,7 @@ function giveBack(
   return database.write(async (tx) => {
     const isGivenBack = await giveBackDeliveries(tx, inOrder, clock.now());
     const given = inOrder.filter((_, i) => isGivenBack[i]);
-    await changeDeliveryCounts(
+    await deliveryCounts.change(
       tx,
       writer,
       given.map(({ webhook_id }) => ({ kind: { webhook_id }, from: 'delivering', to: 'pending' })),

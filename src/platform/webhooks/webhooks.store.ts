@@ -4,7 +4,7 @@ import { type Selectable, sql, type Updateable } from 'kysely';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn } from '../../adapters/database/ids-in.ts';
 import { locked } from '../../adapters/database/locked.ts';
-import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { WebhooksTable } from '../../adapters/database/tables.ts';
 import { allAgents } from '../../kernel/ids.ts';
 
@@ -50,7 +50,7 @@ export const markRemoved = allRows<{ ids: readonly string[] }, Transaction>()((d
   db
     .updateTable('webhooks')
     .set((eb) => ({ active: eb.lit(0), removed: eb.lit(1) }))
-    .where(idIn(dialect, p.list('ids'))),
+    .where(idIn(dialect, listOf(p, 'ids'))),
 );
 
 /** Whether any deleted webhook still has deliveries to delete. */
@@ -148,7 +148,7 @@ export const findTargets = allRows<{ ids: readonly string[] }>()((db, p, dialect
   db
     .selectFrom('webhooks')
     .select(['id', 'organization_id', 'url', 'host', 'secret', 'secret_sealed'])
-    .where(idIn(dialect, p.list('ids'))),
+    .where(idIn(dialect, listOf(p, 'ids'))),
 );
 
 /** The columns of a webhook that its deliveries read and change. */
@@ -159,7 +159,7 @@ export const lockHealth = allRows<{ ids: readonly string[] }, Transaction>()((db
   const query = db
     .selectFrom('webhooks')
     .select(['id', 'active', 'failing', 'consecutive_failures'])
-    .where(idIn(dialect, p.list('ids')))
+    .where(idIn(dialect, listOf(p, 'ids')))
     .where('removed', '=', 0)
     .orderBy('id');
   return locked(dialect, query);

@@ -20,7 +20,7 @@ import { invalid, notFound } from '../../kernel/errors.ts';
 import { allAgents, isId, newId } from '../../kernel/ids.ts';
 import { secretFault } from '../../kernel/webhook-signature.ts';
 import { cancelPendingBatch, removeWebhook } from './cleanup.ts';
-import { changeDeliveryCounts } from './deliveries.store.ts';
+import { deliveryCounts } from './deliveries.store.ts';
 import { currentPlace, type Dispatcher } from './dispatch.ts';
 import type { NewWebhook, WebhookChanges } from './webhooks.schemas.ts';
 import {
@@ -190,7 +190,7 @@ export class Webhooks {
   /** Cancels a batch of pending deliveries; whether there were any. */
   async #cancelPending(tx: Transaction, id: string, now: number): Promise<boolean> {
     const changes = await cancelPendingBatch(tx, id, now);
-    await changeDeliveryCounts(tx, this.#context.writer, changes);
+    await deliveryCounts.change(tx, this.#context.writer, changes);
     return changes.length > 0;
   }
 }

@@ -5,7 +5,10 @@
  * the request: by `iss` (RFC 9207), and by a redirect address of the server's own where there is none.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { sealedContexts } from '../../../adapters/database/sealed-values.ts';
+import {
+  authorizationContext,
+  oauthClientContext,
+} from '../../../adapters/database/sealed-values.ts';
 import type { Context } from '../../../core/context/context.ts';
 import type { Cipher } from '../../../kernel/encryption.ts';
 import { invalid, PlatformError } from '../../../kernel/errors.ts';
@@ -122,10 +125,7 @@ export class Authorizations {
       ...begun,
       ...{ state_hash: hashOf(text), expires_at: now + lifetimeMs },
     };
-    const sealed = cipher.encrypt(
-      JSON.stringify(details),
-      sealedContexts.remote_authorizations(row),
-    );
+    const sealed = cipher.encrypt(JSON.stringify(details), authorizationContext(row));
     await database.write((tx) => putAuthorization(tx, { ...row, details: sealed }, now));
     return { authorization_url: started.url, issuer: metadata.issuer, expires_at: row.expires_at };
   }
@@ -207,7 +207,7 @@ export class Authorizations {
     const client = await oauth.register(found.metadata, metadata).catch((fault: unknown) => {
       throw found.whyAssumed === null ? fault : new OauthFault('refused', found.whyAssumed, fault);
     });
-    const context = sealedContexts.remote_oauth_clients(key);
+    const context = oauthClientContext(key);
     const sealed = requireCipher(this.#cipher).encrypt(JSON.stringify(client), context);
     const row = { ...key, client: sealed, created_at: this.#context.clock.now() };
     await this.#context.database.write((tx) => putClient(tx, row));

@@ -1,5 +1,9 @@
 /** The encrypted values of accounts: tokens and clients, with the addresses that they may be sent to. */
-import { sealedContexts } from '../../../adapters/database/sealed-values.ts';
+import {
+  accountContext,
+  authorizationContext,
+  oauthClientContext,
+} from '../../../adapters/database/sealed-values.ts';
 import { type Cipher, DecryptionError } from '../../../kernel/encryption.ts';
 import { PlatformError } from '../../../kernel/errors.ts';
 import { RemoteFault } from '../remote-kind.ts';
@@ -50,7 +54,7 @@ export function tokenColumns(
   const refreshAt =
     lifetimeMs === null ? null : now + Math.max(lifetimeMs - marginMs, lifetimeMs / 2);
   const sealed: StoredTokens = { tokens, refreshAt, from, client };
-  const context = sealedContexts.remote_accounts(row);
+  const context = accountContext(row);
   return {
     tokens: requireCipher(cipher).encrypt(JSON.stringify(sealed), context),
     scope,
@@ -73,15 +77,15 @@ export function openTokens(
   cipher: Cipher | null,
   row: AccountRow & { readonly tokens: string },
 ): StoredTokens {
-  return opened(cipher, row.tokens, sealedContexts.remote_accounts(row));
+  return opened(cipher, row.tokens, accountContext(row));
 }
 
 export function openDetails(cipher: Cipher | null, row: AuthorizationRow): AuthorizationDetails {
-  return opened(cipher, row.details, sealedContexts.remote_authorizations(row));
+  return opened(cipher, row.details, authorizationContext(row));
 }
 
 export function openClient(cipher: Cipher | null, row: ClientRow): OauthClientInformation {
-  return opened(cipher, row.client, sealedContexts.remote_oauth_clients(row));
+  return opened(cipher, row.client, oauthClientContext(row));
 }
 
 function opened<T>(cipher: Cipher | null, sealed: string, context: string): T {
