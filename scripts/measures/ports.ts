@@ -13,6 +13,7 @@ export const ports: Readonly<Record<string, string>> = {
   ExecutorPool: 'one set of child processes, and the sets that a reload keeps',
   Models: 'the providers, each with the protocol that it speaks',
   RemoteKind: 'MCP and OpenAPI',
+  Connection: 'to an MCP server: over HTTP, and to a command that calls share',
   WaitKindVerbs: 'sleeps, events, approvals and child jobs',
   StepJournal: 'of the database and of skillwright/testing',
   Places: 'of the database and of skillwright/testing',

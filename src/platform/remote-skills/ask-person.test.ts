@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
-import { type Asker, answersTo, askHeld } from './ask-person.ts';
+import type { RunRequest } from '../../core/executors/run.ts';
+import { answersTo, askHeld } from './ask-person.ts';
+import type { RemoteSkill } from './definitions.ts';
 import { HeldQuestions } from './held-questions.ts';
 import { type PersonQuestion, RemoteQuestions } from './remote-kind.ts';
+import { RemoteRun } from './remote-run.ts';
 
 const fields = { type: 'object', properties: { size: { type: 'string' } } };
 const question = (more: Partial<PersonQuestion> = {}): PersonQuestion => ({
@@ -10,23 +13,36 @@ const question = (more: Partial<PersonQuestion> = {}): PersonQuestion => ({
   ...more,
 });
 
-/** An asker whose person decides like this, and the waits that it asked for. */
-function askerWith(value: object) {
+const request = (organizationId: string): RunRequest => ({
+  skill: 'mcp-shop/v1.0/order',
+  input: '{}',
+  timeoutMs: 1_000,
+  context: {
+    ...{ jobId: 'job', agentId: 'default', conversationId: 'conversation' },
+    ...{ organizationId, attempt: 1, now: 0 },
+  },
+});
+
+/** A run whose person decides like this, with its waits and its log. */
+function runWith(
+  decision: object | Promise<object>,
+  { held = new HeldQuestions(), source = 'source', organization = 'acme' } = {},
+) {
   const waits: Record<string, unknown>[] = [];
-  const said: string[] = [];
-  const asker: Asker = {
-    ...{ tool: 'order', secrets: ['the-token-of-it'], asked: new Map() },
-    handlers: {
-      async onAsk(_kind, payload) {
-        waits.push(payload as Record<string, unknown>);
-        return { value };
-      },
+  const logged: string[] = [];
+  const handlers = {
+    async onAsk(_kind: string, payload: unknown) {
+      waits.push(payload as Record<string, unknown>);
+      return { value: await decision };
     },
-    signal: new AbortController().signal,
-    say: (line) => said.push(line),
-    hold: () => () => {},
+    onReport(report: object) {
+      if ('message' in report) logged.push(String(report.message));
+    },
   };
-  return { asker, waits, said };
+  const run = new RemoteRun(request(organization), handlers, held, source);
+  run.skill = { tool: 'order' } as RemoteSkill;
+  run.secrets = ['the-token-of-it'];
+  return { run, waits, logged };
 }
 
 const by = { kind: 'api_key', id: 'k' };
@@ -43,19 +59,19 @@ test.each([
   [{ approved: false, by, reason: 'No' }, { action: 'decline' }],
   [{ approved: false, by: null, reason: 'expired' }, { action: 'cancel' }],
 ])('the decision %j is the answer %j', async (value, answer) => {
-  const { asker } = askerWith(value);
-  expect(await askHeld(asker, question())).toEqual(answer);
+  const { run } = runWith(value);
+  expect(await askHeld(run, question())).toEqual(answer);
   const questions = new RemoteQuestions([question()], null);
-  expect(await answersTo(asker, questions)).toEqual({ size: answer });
+  expect(await answersTo(run, questions)).toEqual({ size: answer });
 });
 
 test('the title is cut, and neither it, the message nor the form has secrets or invisible characters', async () => {
-  const { asker, waits } = askerWith({ approved: true, by });
+  const { run, waits } = runWith({ approved: true, by });
   const message = `Use the-token\u200b-of-it\u200b? ${'x'.repeat(5_000)}`;
   const size = { type: 'string', title: 'Size\u202e', description: 'the-\u200btoken-of-it' };
   const choice = { ...size, enum: ['s\u200d', 'l'], enumNames: ['S\u200b', 'L'] };
   const properties = { title: size, choice };
-  await askHeld(asker, question({ message, fields: { type: 'object', properties } }));
+  await askHeld(run, question({ message, fields: { type: 'object', properties } }));
   const {
     title,
     details,
@@ -78,13 +94,13 @@ test('the title is cut, and neither it, the message nor the form has secrets or 
   expect(details.message).toContain('Use ***? x');
 });
 
-test('a held call asks 20 questions at most, and equal ones are told apart', async () => {
-  const { asker, waits, said } = askerWith({ approved: true, by });
-  for (let i = 0; i < 20; i++) await askHeld(asker, question());
+test('a held call asks 20 questions at most, and equal ones are numbered', async () => {
+  const { run, waits, logged } = runWith({ approved: true, by });
+  for (let i = 0; i < 20; i++) await askHeld(run, question());
   expect(waits.map(({ nth }) => nth)).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
-  expect(await askHeld(asker, question())).toEqual({ action: 'decline' });
+  expect(await askHeld(run, question())).toEqual({ action: 'decline' });
   expect(waits).toHaveLength(20);
-  expect(said).toEqual([
+  expect(logged).toEqual([
     'A question of the service was declined. It has asked 20 questions in this call',
   ]);
 });
@@ -93,10 +109,8 @@ test('an organization holds half of what others leave free; a question beyond it
   const held = new HeldQuestions();
   const decided = Promise.withResolvers<object>();
   const asking = (source: string, organization: string) => {
-    const { asker, said } = askerWith({});
-    const handlers = { onAsk: () => decided.promise };
-    const hold = () => held.hold(source, organization);
-    return { answer: askHeld({ ...asker, handlers, hold }, question()), said };
+    const { run, logged } = runWith(decided.promise, { held, source, organization });
+    return { answer: askHeld(run, question()), logged };
   };
   const asked = ['a', 'b', 'c', 'd'].flatMap((source) =>
     Array.from({ length: 50 }, () => asking(source, 'acme').answer),
@@ -104,15 +118,15 @@ test('an organization holds half of what others leave free; a question beyond it
   const ofSource = asking('a', 'acme');
   const ofOther = asking('e', 'acme');
   expect(await ofSource.answer).toEqual({ action: 'cancel' });
-  expect(ofSource.said).toEqual([
+  expect(ofSource.logged).toEqual([
     'A question of the service was cancelled. 50 calls of it wait for a person already',
   ]);
   expect(await ofOther.answer).toEqual({ action: 'cancel' });
-  expect(ofOther.said[0]).toContain('200 calls wait for a person already');
+  expect(ofOther.logged[0]).toContain('200 calls wait for a person already');
   asked.push(...Array.from({ length: 25 }, () => asking('a', 'globex').answer));
   expect(await asking('a', 'globex').answer).toEqual({ action: 'cancel' });
   asked.push(asking('a', 'initech').answer);
-  decided.resolve({ value: { approved: true, by } });
+  decided.resolve({ approved: true, by });
   await Promise.all(asked);
   expect(await asking('a', 'acme').answer).toMatchObject({ action: 'accept' });
 });

@@ -4,7 +4,6 @@
  * answer keeps its connection open: the run stays loaded, and a lost attempt asks again.
  */
 import { redacted, redactedValue } from '../../core/executors/redaction.ts';
-import type { RunHandlers } from '../../core/executors/run.ts';
 import { dayMs } from '../../kernel/clock.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import { type Form, readForm } from '../../kernel/form.ts';
@@ -20,34 +19,21 @@ import {
   RemoteQuestions,
   requireFewQuestions,
 } from './remote-kind.ts';
+import type { RemoteRun } from './remote-run.ts';
 
 /** How long a person has to answer while the run is suspended, and while a connection is open. */
 const unloadedMs = 7 * dayMs;
 const heldMs = 60 * 60_000;
 const messageCharsMax = 4_000;
 
-/** The run that asks. */
-export interface Asker {
-  readonly tool: string;
-  readonly handlers: Pick<RunHandlers, 'onAsk'>;
-  readonly secrets: readonly string[] | undefined;
-  /** Aborts with the run. */
-  readonly signal: AbortSignal;
-  /** Questions so far, by their digests. */
-  readonly asked: Map<string, number>;
-  say(line: string): void;
-  /** Takes a place for an open call; returns the function that releases it, or the reason why there is none. */
-  hold(): (() => void) | string;
-}
-
 /** The questions that the call asked in an earlier claim of the job; undefined if it was not made. */
 export async function recordedQuestions(
-  { handlers, signal, tool }: Asker,
+  { handlers, questionSignal, tool }: RemoteRun,
   nth: number,
 ): Promise<RemoteQuestions | undefined> {
   const step = { kind: 'step', name: nameOf(tool), nth, digest: '' };
-  const found = (await handlers.onAsk('find-step', step, signal, null)) as {
-    readonly output: Pick<RemoteQuestions, 'questions' | 'state'>;
+  const found = (await handlers.onAsk('find-step', step, questionSignal, null)) as {
+    readonly output: RemoteQuestions;
   } | null;
   return found === null
     ? undefined
@@ -56,15 +42,17 @@ export async function recordedQuestions(
 
 /** Records the questions of a call, so that the call is not repeated. */
 export async function recordQuestions(
-  { handlers, signal, tool }: Asker,
+  { handlers, questionSignal, tool }: RemoteRun,
   nth: number,
   { questions, state }: RemoteQuestions,
 ): Promise<void> {
   requireFewQuestions(questions.length);
-  const wanted = { kind: 'step', name: nameOf(tool), nth, digest: '' };
-  const begun = (await handlers.onAsk('begin-step', wanted, signal, null)) as { step: number };
+  const step = { kind: 'step', name: nameOf(tool), nth, digest: '' };
+  const begun = (await handlers.onAsk('begin-step', step, questionSignal, null)) as {
+    step: number;
+  };
   const output = { questions, state };
-  await handlers.onAsk('end-step', { step: begun.step, output }, signal, null);
+  await handlers.onAsk('end-step', { step: begun.step, output }, questionSignal, null);
 }
 
 /** The name of the recorded step; differs from the tool's name, which the waits use. */
@@ -72,70 +60,76 @@ const nameOf = (tool: string) => `${tool} asks`;
 
 /** Asks all questions of a call at the same time; returns the answers by key. The run may be suspended meanwhile. */
 export async function answersTo(
-  asker: Asker,
+  run: RemoteRun,
   { questions }: RemoteQuestions,
 ): Promise<Readonly<Record<string, PersonAnswer>>> {
-  const { handlers, signal, tool } = asker;
+  const { handlers, questionSignal, tool } = run;
   const answers = questions.map(async (question): Promise<[string, PersonAnswer]> => {
-    const read = readQuestion(asker, question);
-    if ('refusal' in read) return [question.key, refused(asker, read.refusal)];
-    const nth = count(asker, tool);
+    const read = readQuestion(run, question);
+    if ('refusal' in read) return [question.key, refused(run, read.refusal)];
+    const nth = countQuestion(run, tool);
     const wait = { kind: 'approval', name: tool, nth, ...read, timeoutMs: unloadedMs };
-    return [question.key, answerIn(question, await handlers.onAsk('wait', wait, signal, null))];
+    return [
+      question.key,
+      answerIn(question, await handlers.onAsk('wait', wait, questionSignal, null)),
+    ];
   });
   return Object.fromEntries(await Promise.all(answers));
 }
 
 /** Asks a question while the call stays open. */
-export async function askHeld(asker: Asker, question: PersonQuestion): Promise<PersonAnswer> {
-  const { handlers, signal, tool, asked } = asker;
-  const total = [...asked.values()].reduce((sum, n) => sum + n, 0);
+export async function askHeld(run: RemoteRun, question: PersonQuestion): Promise<PersonAnswer> {
+  const { handlers, questionSignal, tool } = run;
+  const total = [...run.questions.values()].reduce((sum, n) => sum + n, 0);
   if (total >= questionsMax) {
-    return refused(asker, `It has asked ${questionsMax} questions in this call`);
+    return refused(run, `It has asked ${questionsMax} questions in this call`);
   }
-  const read = readQuestion(asker, question);
-  if ('refusal' in read) return refused(asker, read.refusal);
+  const read = readQuestion(run, question);
+  if ('refusal' in read) return refused(run, read.refusal);
   // A repeated call that asks the same question gets the same approval.
   const digest = digestOf(canonicalJson(read));
-  const wait = { name: tool, digest, nth: count(asker, digest), ...read, timeoutMs: heldMs };
-  const end = asker.hold();
+  const wait = { name: tool, digest, nth: countQuestion(run, digest), ...read, timeoutMs: heldMs };
+  const end = run.hold();
   if (typeof end === 'string') {
-    asker.say(`A question of the service was cancelled. ${end}`);
+    run.log(`A question of the service was cancelled. ${end}`);
     return { action: 'cancel' };
   }
   try {
-    return answerIn(question, await handlers.onAsk('held-wait', wait, signal, null));
+    return answerIn(question, await handlers.onAsk('held-wait', wait, questionSignal, null));
   } finally {
     end();
   }
 }
 
-function count({ asked }: Asker, what: string): number {
-  const nth = (asked.get(what) ?? 0) + 1;
-  asked.set(what, nth);
+function countQuestion({ questions }: RemoteRun, what: string): number {
+  const nth = (questions.get(what) ?? 0) + 1;
+  questions.set(what, nth);
   return nth;
 }
 
-function refused({ say }: Asker, why: string): PersonAnswer {
-  say(`A question of the service was declined. ${why}`);
+function refused(run: RemoteRun, why: string): PersonAnswer {
+  run.log(`A question of the service was declined. ${why}`);
   return { action: 'decline' };
 }
 
-interface Asked {
+interface ShownQuestion {
   readonly title: string;
   readonly details: Json;
   readonly fields?: Form;
 }
 
 /** Validates a question; returns what to show to the person, or why the question is declined. */
-function readQuestion(asker: Asker, question: PersonQuestion): Asked | { refusal: string } {
+function readQuestion(
+  run: RemoteRun,
+  question: PersonQuestion,
+): ShownQuestion | { refusal: string } {
   const { message, fields, context, link: url } = question;
-  if (url !== undefined) return readLink(asker, question, url);
+  if (url !== undefined) return readLink(run, question, url);
   if (fields === null) return { refusal: message };
   // Cleaned first: a secret with an invisible character in it would not be found.
-  const read = readForm(redactedValue(asker, shownForm(fields)));
+  const read = readForm(redactedValue(run, shownForm(fields)));
   if ('fault' in read) return { refusal: `Its form ${read.fault}` };
-  const text = shownMessage(asker, message);
+  const text = shownMessage(run, message);
   return {
     title: titleOf(`${context['service']} asks: ${text}`),
     details: { ...context, message: text },
@@ -145,24 +139,24 @@ function readQuestion(asker: Asker, question: PersonQuestion): Asked | { refusal
 
 /** A link that the person is asked to open. Only its address and host are shown; the platform fetches nothing. */
 function readLink(
-  asker: Asker,
+  run: RemoteRun,
   { message, context }: PersonQuestion,
   url: string,
-): Asked | { refusal: string } {
+): ShownQuestion | { refusal: string } {
   const link = linkOf(url);
   if (link === null) return { refusal: 'It asks to open an address that no person is sent to' };
-  if (redacted(asker, link.url) !== link.url) {
+  if (redacted(run, link.url) !== link.url) {
     return { refusal: 'It asks to open an address with a secret in it' };
   }
-  const text = shownMessage(asker, message);
+  const text = shownMessage(run, message);
   return {
     title: titleOf(`${context['service']} asks to open a page of ${link.host}: ${text}`),
     details: { ...context, message: text, link },
   };
 }
 
-function shownMessage(asker: Asker, message: string): string {
-  return cleanText(redacted(asker, shownText(message)).slice(0, messageCharsMax));
+function shownMessage(run: RemoteRun, message: string): string {
+  return cleanText(redacted(run, shownText(message)).slice(0, messageCharsMax));
 }
 
 function titleOf(text: string): string {

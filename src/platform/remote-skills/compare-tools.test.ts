@@ -10,8 +10,7 @@ const toolOf = (type: string, description = ''): RemoteTool => ({
 const compared = (offered: Partial<Comparison>) =>
   compareTools({
     ...{ sourceId: 'source', isFirst: false, offers: new Map(), asked: 'all' },
-    ...{ known: [], registered: [], now: 1, differenceOf: () => 'differs' },
-    whyUnusable: () => null,
+    ...{ known: [], registered: [], now: 1, unusable: new Map() },
     ...offered,
   });
 /** What viewers are shown, by viewer; the empty name is a request without an account. */
@@ -45,9 +44,10 @@ test('a tool that was not shown is gone only where the service was asked', async
 
 test('a version whose calls fail for what is set is withdrawn until they do not', async () => {
   const offers = shown({ '': toolOf('string') });
-  const whyUnusable = () => 'The credentials are for another address';
-  const { changed } = await compared({ known: accepted, offers, whyUnusable });
-  expect(changed).toMatchObject([{ state: 'withdrawn', reason: whyUnusable() }]);
+  const reason = 'The credentials are for another address';
+  const unusable = new Map(accepted.map((row) => [row, reason]));
+  const { changed } = await compared({ known: accepted, offers, unusable });
+  expect(changed).toMatchObject([{ state: 'withdrawn', reason }]);
   const known = accepted.map((row) => ({ ...row, state: 'withdrawn' as const }));
   expect((await compared({ known, offers })).changed).toMatchObject([
     { state: 'active', reason: null },

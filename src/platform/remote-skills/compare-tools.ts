@@ -9,7 +9,8 @@ import { createHash } from 'node:crypto';
 import { incompatibilities } from '../../core/skills/compatibility.ts';
 import { compareVersions } from '../../core/skills/skill-rows.ts';
 import { canonicalJson } from '../../kernel/text.ts';
-import { definitionOf, type RemoteDefinition } from './definitions.ts';
+import { definitionIn, definitionOf, type RemoteDefinition } from './definitions.ts';
+import { differenceOf } from './difference.ts';
 import { mayTake } from './fair-share.ts';
 import { type Organizations, organizationsShown, storedOrganizations } from './organizations.ts';
 import type { Discovered, LeftOutTool, RemoteTool, Viewer } from './remote-kind.ts';
@@ -54,10 +55,8 @@ export interface Comparison {
   /** All skill versions that the category ever had, also of removed sources: their names are not used again. */
   readonly registered: readonly Pick<VersionRow, 'skill_name' | 'version'>[];
   readonly now: number;
-  /** Why the settings of the source make calls of a version fail; null if they may succeed. */
-  readonly whyUnusable: (row: Pick<VersionRow, 'definition'>) => string | null;
-  /** The text that shows what differs. */
-  readonly differenceOf: (before: RemoteDefinition, after: RemoteDefinition) => string;
+  /** The known versions whose calls fail because of the settings of the source, and why. */
+  readonly unusable: ReadonlyMap<VersionRow, string>;
 }
 
 /** Versions of a source that wait for a decision. */
@@ -71,7 +70,7 @@ export async function compareTools(compared: Comparison): Promise<Compared> {
   const changed: Compared['changed'][number][] = [];
   const leftOut: LeftOutTool[] = [];
   const versions = Map.groupBy(known, ({ skill_name }) => skill_name);
-  const waiting = newWaitingCount();
+  const waiting = new WaitingCount();
   const unknown: { name: string; offer: Offer; rows: VersionRow[] }[] = [];
   for (const name of new Set([...offers.keys(), ...versions.keys()])) {
     await new Promise(setImmediate);
@@ -98,7 +97,7 @@ export async function compareTools(compared: Comparison): Promise<Compared> {
   for (const { name, offer, rows } of unknown) {
     await new Promise(setImmediate);
     if (waiting.mayAdd(offer.viewers)) {
-      const row = newVersion(compared, name, offer, rows);
+      const row = await newVersion(compared, name, offer, rows);
       // The next one of the tool is numbered after it.
       rows.push(row);
       added.push(row);
@@ -111,19 +110,25 @@ export async function compareTools(compared: Comparison): Promise<Compared> {
 const tooManyWait = `has no version yet: ${waitingMax} versions, or the share of an organization, wait for a decision`;
 
 /** Counts versions that wait, so that the accounts of one organization cannot take the place of all. */
-function newWaitingCount() {
-  const own = new Map<string, number>();
-  let all = 0;
-  return {
-    add(organizations: Organizations): void {
-      all += 1;
-      for (const one of organizations ?? []) own.set(one, (own.get(one) ?? 0) + 1);
-    },
-    mayAdd: (viewers: readonly Viewer[]): boolean =>
-      viewers.some(
-        (one) => one === null || mayTake({ own: own.get(one) ?? 0, all, max: waitingMax }),
-      ),
-  };
+class WaitingCount {
+  readonly #own = new Map<string, number>();
+  #all = 0;
+
+  add(organizations: Organizations): void {
+    this.#all += 1;
+    for (const one of organizations ?? []) this.#own.set(one, this.#ownOf(one) + 1);
+  }
+
+  mayAdd(viewers: readonly Viewer[]): boolean {
+    const all = this.#all;
+    return viewers.some(
+      (one) => one === null || mayTake({ own: this.#ownOf(one), all, max: waitingMax }),
+    );
+  }
+
+  #ownOf(organization: string): number {
+    return this.#own.get(organization) ?? 0;
+  }
 }
 
 const isWaiting = (row: VersionRow) => row.activated_at === null && row.state !== 'rejected';
@@ -209,12 +214,12 @@ async function whyGone(row: VersionRow, [first]: readonly Offer[]): Promise<stri
 
 /** Withdraws a version while the settings of its source make its calls fail. */
 function usableState(
-  { whyUnusable }: Comparison,
+  { unusable }: Comparison,
   row: VersionRow,
   { state, reason }: Pick<VersionRow, 'state' | 'reason'>,
 ): Pick<VersionRow, 'state' | 'reason'> {
-  const why = state === 'active' ? whyUnusable(row) : null;
-  return why === null ? { state, reason } : { state: 'withdrawn', reason: why };
+  const why = state === 'active' ? unusable.get(row) : undefined;
+  return why === undefined ? { state, reason } : { state: 'withdrawn', reason: why };
 }
 
 /**
@@ -242,12 +247,12 @@ async function differenceFrom(row: VersionRow, { tool, digest }: Offer): Promise
   return found;
 }
 
-function newVersion(
-  { sourceId, isFirst, registered, now, differenceOf }: Comparison,
+async function newVersion(
+  { sourceId, isFirst, registered, now }: Comparison,
   name: string,
   { tool, digest, viewers }: Offer,
   rows: readonly VersionRow[],
-): VersionRow {
+): Promise<VersionRow> {
   const [newest] = rows.toSorted((a, b) => compareVersions(b.version, a.version));
   const taken = [...rows, ...registered].filter(({ skill_name }) => skill_name === name);
   const minor = Math.max(-1, ...taken.map(({ version }) => Number(version.split('.')[1]))) + 1;
@@ -263,16 +268,12 @@ function newVersion(
     state: isAccepted ? 'active' : 'quarantined',
     reason: null,
     definition: JSON.stringify(definition),
-    difference: newest === undefined ? null : differenceOf(definitionIn(newest), definition),
+    difference: newest === undefined ? null : await differenceOf(definitionIn(newest), definition),
     organizations: storedOrganizations(viewers.includes(null) ? null : organizationsIn(viewers)),
     created_at: now,
     updated_at: now,
     activated_at: isAccepted ? now : null,
   };
-}
-
-export function definitionIn(row: Pick<VersionRow, 'definition'>): RemoteDefinition {
-  return JSON.parse(row.definition) as RemoteDefinition;
 }
 
 function schemasOf({ input, output }: RemoteDefinition) {

@@ -16,6 +16,11 @@ export function definitionOf({
   return definition;
 }
 
+/** The definition of a stored version. */
+export function definitionIn(row: { readonly definition: string }): RemoteDefinition {
+  return JSON.parse(row.definition) as RemoteDefinition;
+}
+
 const displayNameCharsMax = 200;
 /** Attempts of a job whose tool may be called twice. */
 const attemptsOfIdempotent = 3;
@@ -38,7 +43,10 @@ export function factsOf(skill: RemoteSkill): SkillFacts {
   const { category, name, version, tool, definition, timeoutMs, isIdempotent } = skill;
   const { title, description, input } = definition;
   return {
-    ...{ category, name, version, timeoutMs },
+    category,
+    name,
+    version,
+    timeoutMs,
     displayName: shownText(title ?? '').slice(0, displayNameCharsMax) || tool,
     description: shownText(description) || `The tool ${tool}.`,
     parameters: shownSchema(input),
@@ -49,7 +57,8 @@ export function factsOf(skill: RemoteSkill): SkillFacts {
 
 /** The schema of the output, and how MCP clients get it. */
 function outputOf({ definition: { output }, hasContent }: RemoteSkill) {
-  if (output === null) return { output: untoldOutput, mcp: hasContent ? { content: true } : null };
+  if (output === null)
+    return { output: unspecifiedOutput, mcp: hasContent ? { content: true } : null };
   const shown = shownSchema(output);
   if (!hasContent || !mayHaveBeside(output)) return { output: shown, mcp: null };
   const properties = { ...(shown['properties'] as object), [besideField]: besideSchema };
@@ -69,7 +78,7 @@ const besideSchema = {
   items: { type: 'object' },
 };
 
-const untoldOutput = {
+const unspecifiedOutput = {
   description: 'What the tool returned: its structured content, or {content}.',
 };
 

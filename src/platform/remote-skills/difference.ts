@@ -1,5 +1,4 @@
 /** Shows what differs between two versions of a remote skill, as lines with + and -. */
-import { createTwoFilesPatch } from 'diff';
 import { canonicalJson, cleanText } from '../../kernel/text.ts';
 import type { RemoteDefinition } from './definitions.ts';
 
@@ -7,7 +6,12 @@ const differenceCharsMax = 32_768;
 /** Of the comparison, which takes the square of the lines that differ: some hundred milliseconds at most. */
 const editsMax = 500;
 
-export function differenceOf(before: RemoteDefinition, after: RemoteDefinition): string {
+/** The library is loaded at the first difference, so a platform without remote skills pays nothing. */
+export async function differenceOf(
+  before: RemoteDefinition,
+  after: RemoteDefinition,
+): Promise<string> {
+  const { createTwoFilesPatch } = await import('diff');
   const options = { context: 2, maxEditLength: editsMax };
   const patch = createTwoFilesPatch(
     'accepted',

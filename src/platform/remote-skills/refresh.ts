@@ -22,7 +22,7 @@ import {
 } from './remote-kind.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { findDocument, findSource, type SourceRow, updateSource } from './sources.store.ts';
-import { categoryOf, type RemoteSkills, registerVersions, usabilityOf } from './state.ts';
+import { categoryOf, type RemoteSkills, registerVersions, unusableVersions } from './state.ts';
 import { deleteVersion, insertVersions, listVersions, updateVersion } from './versions.store.ts';
 
 /** Milliseconds for all requests of one refresh. */
@@ -152,17 +152,23 @@ async function compareWithStored(
   remote: RemoteSkills,
   { row, discovered, offered }: Found,
 ): Promise<StoredComparison> {
-  const { differenceOf } = await import('./difference.ts');
   const settings = settingsWith(row, discovered.learned);
   const stored = await listStored(remote.database.read, row, discovered);
   const { refreshedAt, known, registered, disconnected } = stored;
   const { asked } = discovered;
   const compared = await compareTools({
-    ...{ sourceId: row.id, isFirst: refreshedAt === null && known.length === 0, known, registered },
-    ...{ now: remote.clock.now(), differenceOf },
+    sourceId: row.id,
+    isFirst: refreshedAt === null && known.length === 0,
+    known,
+    registered,
+    now: remote.clock.now(),
     offers: offersWithout(offered.offers, disconnected),
     asked: asked === 'all' ? asked : asked.union(disconnected),
-    whyUnusable: usabilityOf(remote, { ...row, settings, about: JSON.stringify(discovered.about) }),
+    unusable: unusableVersions(
+      remote,
+      { kind: row.kind, settings, about: JSON.stringify(discovered.about) },
+      known,
+    ),
   });
   const about = { ...discovered.about, ...leftOutOf([...offered.leftOut, ...compared.leftOut]) };
   const found = { settings, about: JSON.stringify(about) };

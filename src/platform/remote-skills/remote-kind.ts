@@ -6,6 +6,7 @@
 import type { Json } from '../../kernel/json.ts';
 import type { JsonSchema } from '../../kernel/json-schema.ts';
 import type { Organizations } from './organizations.ts';
+import type { RemoteRun } from './remote-run.ts';
 
 /** A remote source, with its secrets decrypted. */
 export interface RemoteSource {
@@ -108,26 +109,6 @@ export class RemoteQuestions {
 /** The answers and the state that a repeated call has. */
 export interface RemoteAnswers extends Pick<RemoteQuestions, 'state'> {
   readonly answers: Readonly<Record<string, PersonAnswer>>;
-}
-
-/** The run of a remote skill, as its call sees it. */
-export interface RemoteRun {
-  /** Aborts at the deadline and where the run is asked to stop; the call is to be cancelled then. */
-  readonly signal: AbortSignal;
-  readonly timeoutMs: number;
-  /** Whose run it is: a service gets this organization's account and no other's. */
-  readonly organizationId: string;
-  /** Call it before sending anything that may have an effect. */
-  sending(): void;
-  progress(fraction: number, note?: string): void;
-  /** A line of the run's log; `level` is what the service calls it. */
-  log(message: string, level?: string): void;
-  /** Asks a person while the call is under way. */
-  ask(question: PersonQuestion): Promise<PersonAnswer>;
-  /** The answers to the questions of the previous call; null for the first one. */
-  readonly answered: RemoteAnswers | null;
-  /** Adds a secret that the call has obtained, such as a token, to those that are redacted from the service's texts. */
-  addSecret(text: string): void;
 }
 
 /** What a call needs of its tool, as it was pinned. */

@@ -20,7 +20,7 @@ import {
   type SourceRow,
   updateSource,
 } from './sources.store.ts';
-import { categoryOf, type RemoteSkills, registerVersions, usabilityOf } from './state.ts';
+import { categoryOf, type RemoteSkills, registerVersions, unusableVersions } from './state.ts';
 import {
   countVersions,
   deleteVersions,
@@ -69,12 +69,20 @@ export async function addSource(
   const now = clock.now();
   const id = newId();
   const row = {
-    ...{ id, kind, name, settings: JSON.stringify(fields.settings) },
+    id,
+    kind,
+    name,
+    settings: JSON.stringify(fields.settings),
     secrets: sealSecrets(cipher, { id }, fields.secrets),
     organizations: JSON.stringify(organizations),
     document: fields.document ?? null,
-    ...{ about: '{}', status: 'new' as const, fault: null, fault_at: null, refreshed_at: null },
-    ...{ created_at: now, updated_at: now },
+    about: '{}',
+    status: 'new' as const,
+    fault: null,
+    fault_at: null,
+    refreshed_at: null,
+    created_at: now,
+    updated_at: now,
   };
   if (!(await database.write((tx) => insertSource(tx, row)))) {
     throw new PlatformError('conflict', `The name ${name} is taken`);
@@ -154,10 +162,9 @@ async function withdrawUnusable(
   tx: Transaction,
   source: SourceRow,
 ): Promise<void> {
-  const whyUnusable = usabilityOf(remote, source);
-  for (const row of await listVersions(tx, source.id)) {
-    const reason = row.state === 'active' ? whyUnusable(row) : null;
-    if (reason === null) continue;
+  const versions = await listVersions(tx, source.id);
+  for (const [row, reason] of unusableVersions(remote, source, versions)) {
+    if (row.state !== 'active') continue;
     const updated_at = remote.clock.now();
     await updateVersion(tx, row, { state: 'withdrawn', reason, updated_at });
   }
@@ -192,8 +199,8 @@ export async function decideVersion(
     if (row.state === decision) return;
     if (row.state === 'withdrawn') throw conflict(`is withdrawn. ${row.reason ?? ''}`);
     if (row.state === 'active') throw conflict('is active already');
-    const why = decision === 'active' ? usabilityOf(remote, locked)(row) : null;
-    if (why !== null) throw conflict(`cannot be called. ${why}`);
+    const why = unusableVersions(remote, locked, [row]).get(row);
+    if (decision === 'active' && why !== undefined) throw conflict(`cannot be called. ${why}`);
     const activated_at = decision === 'active' ? now : null;
     await updateVersion(tx, row, { state: decision, activated_at, updated_at: now });
     await registerVersions(tx, clock, locked);

@@ -14,7 +14,7 @@ import { isObject } from '../../kernel/json.ts';
 import { issuesText, type JsonSchema } from '../../kernel/json-schema.ts';
 import { SchemaError } from '../../kernel/schema-rules.ts';
 import { cleanText, jsonTextFault } from '../../kernel/text.ts';
-import { type Asker, answersTo, recordedQuestions, recordQuestions } from './ask-person.ts';
+import { answersTo, recordedQuestions, recordQuestions } from './ask-person.ts';
 import {
   besideField,
   mayHaveBeside,
@@ -24,14 +24,8 @@ import {
 } from './definitions.ts';
 import { isAmong, organizationsOfVersion } from './organizations.ts';
 import { type RefreshedSource, refreshSource } from './refresh.ts';
-import {
-  type RemoteAnswers,
-  RemoteFault,
-  type RemoteKind,
-  RemoteQuestions,
-  type RemoteSource,
-} from './remote-kind.ts';
-import { askerOf, logLine, newRunning, type Running, remoteRunOf } from './running.ts';
+import { RemoteFault, type RemoteKind, RemoteQuestions, type RemoteSource } from './remote-kind.ts';
+import { RemoteRun } from './remote-run.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { findSource, type SourceRow } from './sources.store.ts';
 import { type RemoteSkills, remoteSkillOf } from './state.ts';
@@ -51,13 +45,13 @@ export function runRemoteSkill(
   request: RunRequest,
   handlers: RunHandlers,
 ): RunHandle {
-  const running = newRunning(request, handlers);
+  const run = new RemoteRun(request, handlers, remote.held, sourceId);
   return {
-    outcome: outcomeOf(remote, sourceId, running),
-    abort: (reason) => running.stop.abort(new Error(reason)),
+    outcome: outcomeOf(remote, sourceId, run),
+    abort: (reason) => run.stop.abort(new Error(reason)),
     // A run with an open call cannot be suspended, because the connection would be lost.
     suspend() {
-      if (running.isWaiting) running.unloaded.resolve({ kind: 'waiting' });
+      if (run.isWaiting) run.unloaded.resolve({ kind: 'waiting' });
     },
   };
 }
@@ -65,20 +59,17 @@ export function runRemoteSkill(
 async function outcomeOf(
   remote: RemoteSkills,
   sourceId: string,
-  running: Running,
+  run: RemoteRun,
 ): Promise<RunOutcome> {
-  const { request, stop, timeout, unloaded, end } = running;
+  const { request, stop, signal, timeout, unloaded, end } = run;
   const isPermitted = request.mayBegin === undefined || (await request.mayBegin());
   if (!isPermitted || stop.signal.aborted) return { kind: 'aborted' };
-  const signal = AbortSignal.any([stop.signal, timeout.signal]);
   timeout.resume();
-  const called = call(remote, sourceId, running, signal).then((output) =>
-    completed(running, output),
-  );
+  const called = callTool(remote, sourceId, run).then((output) => completed(run, output));
   try {
     return await Promise.race([called, unloaded.promise, aborted(signal)]);
   } catch (error) {
-    return failed(remote, running, error);
+    return failed(remote, run, error);
   } finally {
     // Pending questions of a suspended run reject now; ignore the rejection.
     called.catch(() => {});
@@ -87,62 +78,49 @@ async function outcomeOf(
   }
 }
 
-async function call(
-  remote: RemoteSkills,
-  sourceId: string,
-  running: Running,
-  signal: AbortSignal,
-): Promise<unknown> {
-  const { request } = running;
+async function callTool(remote: RemoteSkills, sourceId: string, run: RemoteRun): Promise<unknown> {
+  const { request } = run;
   const { kind, source, skill } = await open(remote, sourceId, request);
-  running.skill = skill;
-  addSecrets(running, secretTextsOf(source));
+  run.skill = skill;
+  addSecrets(run, secretTextsOf(source));
   const { input, output, request: how } = skill.definition;
-  running.outputSchema = kind.areOutputsChecked ? output : null;
+  run.outputSchema = kind.areOutputsChecked ? output : null;
   const tool = { name: skill.tool, input, output, ...(how !== undefined && { request: how }) };
-  const hold = () => remote.held.hold(sourceId, request.context.organizationId);
-  const asker = askerOf(running, skill.tool, signal, hold);
-  let answered: RemoteAnswers | null = null;
+  const callOnce = () => kind.call(source, tool, JSON.parse(request.input), run);
   for (let round = 1; round <= roundsMax; round++) {
-    const remoteRun = remoteRunOf(running, signal, asker, answered);
-    const ask = () => kind.call(source, tool, JSON.parse(request.input), remoteRun);
-    let result: unknown = await recordedQuestions(asker, round);
+    let result: unknown = await recordedQuestions(run, round);
     const isRecorded = result !== undefined;
-    result ??= await callUntilSent(running, signal, ask);
+    result ??= await callUntilSent(run, callOnce);
     if (!(result instanceof RemoteQuestions)) return result;
     // The service has asked a question instead of acting, so the call may be repeated.
-    running.isSent = false;
-    if (!isRecorded) await recordQuestions(asker, round, result);
-    answered = { answers: await waitForAnswers(running, asker, result), state: result.state };
+    run.isSent = false;
+    if (!isRecorded) await recordQuestions(run, round, result);
+    run.answered = { answers: await waitForAnswers(run, result), state: result.state };
   }
   throw new RemoteFault(`The tool ${skill.tool} has asked ${roundsMax} times, and gave no result`);
 }
 
 /** Waits for the answers of people. Meanwhile the run may be suspended, and its time limit is paused. */
-async function waitForAnswers(running: Running, asker: Asker, questions: RemoteQuestions) {
-  running.isWaiting = true;
-  running.timeout.pause();
+async function waitForAnswers(run: RemoteRun, questions: RemoteQuestions) {
+  run.isWaiting = true;
+  run.timeout.pause();
   try {
-    return await answersTo(asker, questions);
+    return await answersTo(run, questions);
   } finally {
-    running.isWaiting = false;
-    running.timeout.resume();
+    run.isWaiting = false;
+    run.timeout.resume();
   }
 }
 
 /** Calls the service; repeats a call that could not be sent. */
-async function callUntilSent(
-  running: Running,
-  signal: AbortSignal,
-  ask: () => Promise<unknown>,
-): Promise<unknown> {
+async function callUntilSent(run: RemoteRun, callOnce: () => Promise<unknown>): Promise<unknown> {
   for (let tries = 1; ; tries++) {
-    signal.throwIfAborted();
+    run.signal.throwIfAborted();
     try {
-      return await ask();
+      return await callOnce();
     } catch (error) {
       if (!(error instanceof RemoteFault) || !error.retryable || tries >= unsentMax) throw error;
-      const mayBeDone = running.isSent && !error.hadNoEffect;
+      const mayBeDone = run.isSent && !error.hadNoEffect;
       // If the service asks for a delay, the next attempt waits, not this one.
       if (mayBeDone || error.retryAfterMs !== null) throw error;
     }
@@ -212,12 +190,12 @@ function isDue({ refreshes, clock }: RemoteSkills, source: SourceRow, kind: Remo
   return before === undefined || clock.monotonic() - before >= kind.checkEveryMs;
 }
 
-function completed(running: Running, output: unknown): RunOutcome {
-  const { outputSchema } = running;
+function completed(run: RemoteRun, output: unknown): RunOutcome {
+  const { outputSchema } = run;
   // Cleaned first: a secret with an invisible character in it would not be found.
   const visible = withoutHiding(JSON.stringify(output ?? null));
-  if (visible.removed > 0) logLine(running, hidText(visible.removed));
-  const json = cleanJson(redactedJson(running, visible.json));
+  if (visible.removed > 0) run.log(hidText(visible.removed));
+  const json = cleanJson(redactedJson(run, visible.json));
   const bytes = Buffer.byteLength(json);
   if (bytes > outputBytesMax) {
     return invalidOutput(`The output has ${bytes} bytes, more than ${outputBytesMax}`);
@@ -256,8 +234,8 @@ function invalidOutput(message: string): RunOutcome {
   return { kind: 'failed', code: 'output_invalid', message, retryable: false };
 }
 
-function failed({ log }: RemoteSkills, running: Running, error: unknown): RunOutcome {
-  const { stop, timeout, request, skill, isSent } = running;
+function failed({ log }: RemoteSkills, run: RemoteRun, error: unknown): RunOutcome {
+  const { stop, timeout, request, skill, isSent } = run;
   const mayRepeat = !isSent || skill?.isIdempotent === true;
   if (stop.signal.aborted) {
     // The platform would start it again.
@@ -271,7 +249,7 @@ function failed({ log }: RemoteSkills, running: Running, error: unknown): RunOut
     const { code, message, retryAfterMs } = error;
     const retryable = error.retryable && (mayRepeat || error.hadNoEffect);
     // Cleaned first: a secret with an invisible character in it would not be found.
-    const failed = failure(redacted(running, shownText(message)), retryable, code);
+    const failed = failure(redacted(run, shownText(message)), retryable, code);
     return retryAfterMs === null ? failed : { ...failed, retryAfterMs };
   }
   log.error({ err: error, skill: request.skill }, 'a remote call failed unexpectedly');

@@ -7,8 +7,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { Cipher } from '../../kernel/encryption.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Logger } from '../../kernel/log.ts';
-import { definitionIn } from './compare-tools.ts';
-import { factsOf, type RemoteSkill } from './definitions.ts';
+import { definitionIn, factsOf, type RemoteSkill } from './definitions.ts';
 import { HeldQuestions } from './held-questions.ts';
 import { organizationsOfVersion } from './organizations.ts';
 import type { RemoteKind } from './remote-kind.ts';
@@ -36,7 +35,7 @@ export class RemoteSkills {
   readonly held = new HeldQuestions();
 
   constructor(
-    { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
+    { database, clock, log }: Context,
     {
       cipher,
       skills,
@@ -86,16 +85,22 @@ export function remoteSkillOf(source: SourceRow, row: VersionRow): RemoteSkill {
   };
 }
 
-/** Why calls of a source's versions fail because of what is set of it; null for those that may succeed. */
-export function usabilityOf(
+/** The versions of a source whose calls fail because of its settings, and why. */
+export function unusableVersions(
   { kinds }: RemoteSkills,
-  source: SourceRow,
-): (row: Pick<VersionRow, 'definition'>) => string | null {
+  source: Pick<SourceRow, 'kind' | 'settings' | 'about'>,
+  versions: readonly VersionRow[],
+): ReadonlyMap<VersionRow, string> {
   const kind = kinds.get(source.kind);
-  if (kind?.whyUnusable === undefined) return () => null;
+  const unusable = new Map<VersionRow, string>();
+  if (kind?.whyUnusable === undefined) return unusable;
   const settings = JSON.parse(source.settings) as Json;
   const about = JSON.parse(source.about) as Json;
-  return (row) => kind.whyUnusable?.({ settings, about }, definitionIn(row).request) ?? null;
+  for (const row of versions) {
+    const why = kind.whyUnusable({ settings, about }, definitionIn(row).request);
+    if (why !== null) unusable.set(row, why);
+  }
+  return unusable;
 }
 
 /** Makes the registry's rows agree with the versions that are active. */

@@ -3,7 +3,7 @@
 import type { Skill } from '../../core/skills/registry.ts';
 import { compareVersions } from '../../core/skills/skill-rows.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
-import { definitionIn } from './compare-tools.ts';
+import { definitionIn } from './definitions.ts';
 import { organizationsShown } from './organizations.ts';
 import type { SourceRow } from './sources.store.ts';
 import { remoteSkillOf } from './state.ts';
@@ -15,8 +15,10 @@ export function countsByState(
 ) {
   const of = (state: VersionRow['state']) => counts.find((one) => one.state === state)?.n ?? 0;
   return {
-    ...{ active: of('active'), quarantined: of('quarantined') },
-    ...{ withdrawn: of('withdrawn'), rejected: of('rejected') },
+    active: of('active'),
+    quarantined: of('quarantined'),
+    withdrawn: of('withdrawn'),
+    rejected: of('rejected'),
   };
 }
 

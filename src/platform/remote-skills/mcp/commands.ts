@@ -12,7 +12,12 @@ import { withDeadline } from '../../../kernel/with-deadline.ts';
 import { mayTake } from '../fair-share.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import type { AccountUse } from './account-provider.ts';
-import { type ClientHooks, type Connection, newClient } from './client-of.ts';
+import {
+  type ClientOptions,
+  type Connection,
+  ServerClient,
+  UnansweredCalls,
+} from './server-client.ts';
 import type { McpSecrets, McpSettings } from './settings.ts';
 
 /** Bytes of one message. */
@@ -38,15 +43,8 @@ interface Child {
   readonly connected: Promise<Connection>;
   users: number;
   idle: NodeJS.Timeout | undefined;
-  readonly givenUp: GivenUp;
-}
-
-/** Calls of a child that have ended without their answer. */
-interface GivenUp {
-  /** Whether there are any: then the child takes no further calls. */
-  any: boolean;
-  /** Answers that may still come. */
-  late: number;
+  /** With any, the child takes no further calls. */
+  readonly unanswered: UnansweredCalls;
 }
 
 /** The children of this process. */
@@ -71,7 +69,7 @@ export class Commands {
     const release = async () => {
       child.users -= 1;
       if (child.users > 0 || !this.#running.has(child)) return;
-      if (child.givenUp.any) return await this.#drop(child);
+      if (child.unanswered.any) return await this.#drop(child);
       child.idle = setTimeout(() => void this.#drop(child), idleMs).unref();
     };
     try {
@@ -79,7 +77,7 @@ export class Commands {
       connection.broken.catch(() => void this.#drop(child));
       const close = () => {
         // The server may go on with a call that was given up, and speak of it.
-        if (signal.aborted) giveUp(child);
+        if (signal.aborted) child.unanswered.add();
         return release();
       };
       return { ...connection, close };
@@ -109,7 +107,7 @@ export class Commands {
     const found = children.find((one) => {
       const isFree = one.users === 0 || !asking.has(id);
       const isOurs = organizationId === null || [null, organizationId].includes(one.organizationId);
-      return one.described === described && isOurs && isFree && !one.givenUp.any;
+      return one.described === described && isOurs && isFree && !one.unanswered.any;
     });
     if (found !== undefined) {
       found.organizationId ??= organizationId;
@@ -136,22 +134,18 @@ export class Commands {
   }
 
   #start(source: RemoteSource, of: Pick<Child, 'organizationId' | 'described'>): Child {
-    const givenUp: GivenUp = { any: false, late: 0 };
-    const { id: sourceId } = source;
-    const connected = startCommand(source, this.#version, {
-      isLate: () => givenUp.late > 0 && givenUp.late-- > 0,
-      hasUnanswered: () => givenUp.any,
-      onAsked: () => void this.#asking.add(sourceId),
+    const unanswered = new UnansweredCalls();
+    const { id: sourceId, name: server } = source;
+    const connected = startCommand(source, {
+      server,
+      version: this.#version,
+      unanswered,
+      onQuestion: () => void this.#asking.add(sourceId),
       onToolsChanged: () => this.#onToolsChanged(sourceId),
     });
     connected.catch(() => {});
-    return { ...of, sourceId, connected, users: 0, idle: undefined, givenUp };
+    return { ...of, sourceId, connected, users: 0, idle: undefined, unanswered };
   }
-}
-
-function giveUp({ givenUp }: Child): void {
-  givenUp.any = true;
-  givenUp.late += 1;
 }
 
 const isOf =
@@ -159,44 +153,43 @@ const isOf =
   (child: Child): boolean =>
     child.organizationId === organizationId;
 
-async function startCommand(
-  source: RemoteSource,
-  version: string,
-  hooks: ClientHooks,
-): Promise<Connection> {
+async function startCommand(source: RemoteSource, options: ClientOptions): Promise<Connection> {
   const { command, args, timeout_ms: timeoutMs } = source.settings as unknown as McpSettings;
   const { env = {} } = source.secrets as McpSecrets;
   const transport = new StdioClientTransport({
-    ...{ command: command ?? '', args: [...args], env: { ...strippedEnvironment, ...env } },
-    ...{ stderr: 'pipe', maxBufferSize: messageBytesMax },
+    command: command ?? '',
+    args: [...args],
+    env: { ...strippedEnvironment, ...env },
+    stderr: 'pipe',
+    maxBufferSize: messageBytesMax,
   });
   let output = '';
   transport.stderr?.on('data', (chunk: Buffer) => {
     output = (output + chunk.toString('utf8')).slice(-errorCharsMax);
   });
   readInTurns(transport);
-  const { client, begin, broken, watch } = newClient(source.name, version, hooks);
-  watch(transport);
+  const client = new ServerClient(options);
+  client.watch(transport);
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {});
   const close = () => endChild(transport);
   const limitMs = Math.min(startMs, timeoutMs);
   const signal = AbortSignal.timeout(limitMs);
   try {
-    await Promise.race([client.connect(transport, { signal }), broken, aborted(signal)]);
+    await Promise.race([client.sdk.connect(transport, { signal }), client.broken, aborted(signal)]);
   } catch (cause) {
     await close();
     const late = `: it did not answer within ${limitMs / 1_000} s`;
     throw startFault(source.name, (cause === signal.reason ? late : '') + lastLine(output), cause);
   }
-  client.onclose = () => {
+  client.sdk.onclose = () => {
     const message = `The command of ${source.name} has ended${lastLine(output)}`;
     ended.reject(new RemoteFault(message, { code: 'upstream_unavailable', retryable: true }));
   };
-  const over = Promise.race([broken, ended.promise]);
+  const over = Promise.race([client.broken, ended.promise]);
   // The call for which it was started may have been given up meanwhile.
   over.catch(() => {});
-  return { client, begin, broken: over, close };
+  return { client, broken: over, close };
 }
 
 /**

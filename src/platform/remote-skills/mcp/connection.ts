@@ -6,9 +6,9 @@ import type { AccountTokens } from '../accounts/tokens.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
 import { type AccountUse, accountProvider } from './account-provider.ts';
 import type { ClientCredentials } from './client-credentials.ts';
-import { type ClientHooks, type Connection, newClient } from './client-of.ts';
 import { refuseHeavy } from './heavy-messages.ts';
 import { withPlainEvents } from './plain-events.ts';
+import { type Connection, ServerClient } from './server-client.ts';
 import type { McpSecrets } from './settings.ts';
 
 /** Milliseconds for the end of a session. */
@@ -23,84 +23,86 @@ export interface ConnectionParts {
   readonly tokens: AccountTokens;
   /** Of the platform. */
   readonly version: string;
+  /** Called when a server reports that its tools have changed. */
+  readonly onToolsChanged: (sourceId: string) => void;
 }
 
 export async function connect(
   parts: ConnectionParts,
   source: RemoteSource,
-  {
-    url,
-    use,
-    hooks,
-  }: { readonly url: string; readonly use: AccountUse; readonly hooks: ClientHooks },
+  { url, use }: { readonly url: string; readonly use: AccountUse },
   signal: AbortSignal,
 ): Promise<Connection> {
   const { headers = {} } = source.secrets as McpSecrets;
-  const { client, begin, broken, watch } = newClient(source.name, parts.version, hooks);
+  const onToolsChanged = () => parts.onToolsChanged(source.id);
+  const client = new ServerClient({ server: source.name, version: parts.version, onToolsChanged });
   const authProvider = parts.credentials.of(source) ?? accountProvider(parts.tokens, source, use);
   const address = new URL(url);
   const transport = new StreamableHTTPClientTransport(address, {
     fetch: withHeaders(parts.fetch, address.origin, headers, use.onToken),
     ...(authProvider === undefined ? {} : { authProvider }),
     reconnectionOptions: {
-      ...{ maxRetries: 0, initialReconnectionDelay: 1_000 },
-      ...{ maxReconnectionDelay: 1_000, reconnectionDelayGrowFactor: 1 },
+      maxRetries: 0,
+      initialReconnectionDelay: 1_000,
+      maxReconnectionDelay: 1_000,
+      reconnectionDelayGrowFactor: 1,
     },
   });
-  watch(transport);
-  const { ended, cancelling } = endOfCalls(transport, source.name);
+  client.watch(transport);
+  const calls = new CallEnds(transport, source.name);
   const close = async () => {
     // A server of 2025 goes on with a call until it gets the cancellation, which goes out before the connection is closed.
-    await withDeadline(cancelling(), closeMs);
+    await withDeadline(calls.cancellationSent(), closeMs);
     if (transport.sessionId !== undefined) {
       const ended = transport.terminateSession().catch(() => {});
       await withDeadline(ended, closeMs);
     }
-    await client.close().catch(() => {});
+    await client.sdk.close().catch(() => {});
   };
   try {
     // The SDK does not pass the signal on to all requests of the initialization.
-    await Promise.race([client.connect(transport, { signal }), broken, aborted(signal)]);
+    await Promise.race([client.sdk.connect(transport, { signal }), client.broken, aborted(signal)]);
   } catch (error) {
     await close();
     throw error;
   }
-  return { client, begin, broken: Promise.race([broken, ended]), close };
+  return { client, broken: Promise.race([client.broken, calls.ended]), close };
 }
 
-interface EndOfCalls {
+/** The ends of the calls that a transport sends. */
+class CallEnds {
   /** Rejects when the stream of a call ends without the answer to it, which the SDK would wait for until its time is up. */
   readonly ended: Promise<never>;
-  /** Resolves when the server has the cancellations of calls, or cannot get them. */
-  cancelling(): Promise<void>;
-}
+  #cancelled = Promise.resolve();
 
-function endOfCalls(transport: StreamableHTTPClientTransport, server: string): EndOfCalls {
-  const ended = Promise.withResolvers<never>();
-  // Each request is raced with this promise, and none may read its rejection.
-  ended.promise.catch(() => {});
-  let cancelling = Promise.resolve();
-  const send = transport.send.bind(transport);
-  transport.send = (message, options = {}) => {
-    const method = !Array.isArray(message) && 'method' in message ? message.method : '';
-    if (method === 'notifications/cancelled') {
-      const sent = send(message, options);
-      cancelling = sent.catch(() => {});
-      return sent;
-    }
-    if (!called.has(method)) return send(message, options);
-    const onRequestStreamEnd = () => {
-      const fault = { code: 'upstream_unavailable', retryable: true } as const;
-      const error = new RemoteFault(
-        `The server ${server} closed the connection of the call`,
-        fault,
-      );
-      // The answer may have come with the end.
-      setImmediate(() => ended.reject(error));
+  constructor(transport: StreamableHTTPClientTransport, server: string) {
+    const ended = Promise.withResolvers<never>();
+    // Each request is raced with this promise, and none may read its rejection.
+    ended.promise.catch(() => {});
+    this.ended = ended.promise;
+    const send = transport.send.bind(transport);
+    transport.send = (message, options = {}) => {
+      const method = !Array.isArray(message) && 'method' in message ? message.method : '';
+      if (method === 'notifications/cancelled') {
+        const sent = send(message, options);
+        this.#cancelled = sent.catch(() => {});
+        return sent;
+      }
+      if (!called.has(method)) return send(message, options);
+      const onRequestStreamEnd = () => {
+        const fault = { code: 'upstream_unavailable', retryable: true } as const;
+        const message = `The server ${server} closed the connection of the call`;
+        // The answer may have come with the end.
+        setImmediate(() => ended.reject(new RemoteFault(message, fault)));
+      };
+      return send(message, { ...options, onRequestStreamEnd });
     };
-    return send(message, { ...options, onRequestStreamEnd });
-  };
-  return { ended: ended.promise, cancelling: () => cancelling };
+  }
+
+  /** Resolves when the server has the cancellation of the last call, or cannot get it. */
+  cancellationSent(): Promise<void> {
+    return this.#cancelled;
+  }
 }
 
 const called = new Set(['tools/call', 'resources/read']);

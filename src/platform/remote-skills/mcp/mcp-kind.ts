@@ -5,7 +5,8 @@
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { Lazy } from '../../../kernel/lazy.ts';
 import type { AccountTokens } from '../accounts/tokens.ts';
-import type { CalledTool, RemoteKind, RemoteRun, RemoteSource } from '../remote-kind.ts';
+import type { CalledTool, RemoteKind, RemoteSource } from '../remote-kind.ts';
+import type { RemoteRun } from '../remote-run.ts';
 import type { McpClient } from './mcp-client.ts';
 
 /** After this time a call refreshes its source first, so that a changed tool is found. */

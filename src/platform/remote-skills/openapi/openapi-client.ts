@@ -16,10 +16,10 @@ import {
   type CalledTool,
   type Discovered,
   RemoteFault,
-  type RemoteRun,
   type RemoteSource,
   type RemoteTool,
 } from '../remote-kind.ts';
+import type { RemoteRun } from '../remote-run.ts';
 import { type BuiltRequest, buildRequest, InputError } from './build-request.ts';
 import { authorized, ServiceTokens, setByCredentials } from './credentials.ts';
 import { isIdempotentMethod, type Operation, type OperationPlan } from './operation.ts';
@@ -86,7 +86,7 @@ export class OpenapiClient {
     const request = await buildRequest(plan, input as Json).catch((error: unknown) => {
       throw error instanceof InputError ? new RemoteFault(error.message) : error;
     });
-    const endsAt = this.#clock.monotonic() + run.timeoutMs;
+    const endsAt = this.#clock.monotonic() + run.request.timeoutMs;
     for (let tries = 1; ; tries++) {
       const answer = await this.#send(source, { tool: tool.name, request }, run);
       const result = readAnswer(tool.name, answer, this.#clock.now());
@@ -158,7 +158,7 @@ export class OpenapiClient {
           ...{ method, headers, signal: run.signal, maxBytes: outputBytesMax },
           ...(body !== null && { body }),
           // The run's own limit comes first.
-          timeoutMs: run.timeoutMs + 1_000,
+          timeoutMs: run.request.timeoutMs + 1_000,
           redirects: method === 'GET' || method === 'HEAD' ? redirectsMax : 0,
         })
         .catch((error: unknown) => {

@@ -9,7 +9,7 @@ import {
   type PlannedPart,
 } from './operation.ts';
 import { resolve, resolveObject } from './references.ts';
-import { createBundle, type SchemaBundle } from './schemas.ts';
+import { SchemaBundle } from './schemas.ts';
 
 const places: readonly ParameterPlace[] = ['path', 'query', 'header', 'cookie'];
 const parametersMax = 200;
@@ -49,7 +49,7 @@ export function inputOf(
   [pathItem, operation]: readonly [Json, Json],
   credentials: SetByCredentials | null,
 ): OperationInput {
-  const bundle = createBundle(document, 'request');
+  const bundle = new SchemaBundle(document, 'request');
   const body = bodyOf(document, bundle, operation['requestBody']);
   const declared = parametersOf(document, [pathItem['parameters'], operation['parameters']]);
   const listed = [...declared, ...undeclared(path, declared)].filter(

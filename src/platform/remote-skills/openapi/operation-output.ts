@@ -7,7 +7,7 @@ import { mapSubschemas } from '../../../kernel/schema-rules.ts';
 import { DocumentError } from './operation.ts';
 import { isJsonType } from './operation-input.ts';
 import { resolveObject } from './references.ts';
-import { createBundle, type SchemaBundle } from './schemas.ts';
+import { SchemaBundle } from './schemas.ts';
 
 /** Answers of one operation that are described. */
 const answersMax = 10;
@@ -19,7 +19,7 @@ export interface OperationOutput {
 }
 
 export function outputOf(document: Json, operation: Json): OperationOutput {
-  const bundle = createBundle(document, 'response');
+  const bundle = new SchemaBundle(document, 'response');
   const bodies: Json[] = [];
   const types = new Set<string>();
   for (const response of successes(document, operation['responses'])) {

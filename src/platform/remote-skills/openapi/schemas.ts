@@ -16,75 +16,67 @@ const textCharsMax = 1_000;
 
 export type Direction = 'request' | 'response';
 
-export interface SchemaBundle {
-  /** The schema with its references changed to those of the bundle. */
-  convert(schema: unknown): unknown;
-  /** What the converted schemas refer to, by the names in `$defs`. */
-  definitions(): Json;
-}
-
-interface Bundle {
-  readonly document: Json;
-  readonly direction: Direction;
+/** Converted schemas, and the definitions that they refer to. */
+export class SchemaBundle {
+  readonly #document: Json;
+  readonly #direction: Direction;
   /** Names of the definitions, by their references. */
-  readonly names: Map<string, string>;
-  readonly waiting: string[];
-}
+  readonly #names = new Map<string, string>();
+  readonly #references: string[] = [];
 
-export function createBundle(document: Json, direction: Direction): SchemaBundle {
-  const bundle: Bundle = { document, direction, names: new Map(), waiting: [] };
-  return {
-    convert: (schema) => convert(bundle, schema, 0),
-    definitions: () => definitionsOf(bundle),
-  };
-}
-
-/** In the order in which they are referred to, so that those nearest to the value come first. */
-function definitionsOf(bundle: Bundle): Json {
-  const definitions: Json = {};
-  let chars = 0;
-  for (let i = 0; i < bundle.waiting.length; i++) {
-    const reference = bundle.waiting[i] as string;
-    const name = bundle.names.get(reference) as string;
-    const before = bundle.waiting.length;
-    const converted = convert(bundle, targetOf(bundle.document, reference), 1);
-    const length = JSON.stringify(converted).length;
-    if (chars + length <= definitionsCharsMax) {
-      chars += length;
-      definitions[name] = converted;
-      continue;
-    }
-    definitions[name] = { description: 'Not described here, because the whole is too large.' };
-    for (const dropped of bundle.waiting.splice(before)) bundle.names.delete(dropped);
+  constructor(document: Json, direction: Direction) {
+    this.#document = document;
+    this.#direction = direction;
   }
-  return definitions;
-}
 
-function convert(bundle: Bundle, schema: unknown, level: number): unknown {
-  if (typeof schema === 'boolean') return schema;
-  if (!isObject(schema)) return {};
-  if (level > levelsMax) return {};
-  const cleaned = withoutUnusable(schema);
-  const { $ref, ...rest } = cleaned;
-  const pruned = withoutHidden(bundle, rest);
-  const inner = mapSubschemas(pruned, (one) => convert(bundle, one, level + 1));
-  if ($ref === undefined) return inner;
-  return { $ref: `#/$defs/${nameFor(bundle, $ref)}`, ...inner };
-}
+  /** The schema with its references changed to those of the bundle. */
+  convert(schema: unknown, level = 0): unknown {
+    if (typeof schema === 'boolean') return schema;
+    if (!isObject(schema)) return {};
+    if (level > levelsMax) return {};
+    const cleaned = withoutUnusable(schema);
+    const { $ref, ...rest } = cleaned;
+    const pruned = withoutHidden(this.#document, this.#direction, rest);
+    const inner = mapSubschemas(pruned, (one) => this.convert(one, level + 1));
+    if ($ref === undefined) return inner;
+    return { $ref: `#/$defs/${this.#nameFor($ref)}`, ...inner };
+  }
 
-function nameFor(bundle: Bundle, reference: unknown): string {
-  targetOf(bundle.document, reference);
-  const text = reference as string;
-  const known = bundle.names.get(text);
-  if (known !== undefined) return known;
-  const last = text.split('/').at(-1) ?? '';
-  const base = last.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, 80) || 'schema';
-  const taken = new Set(bundle.names.values());
-  let name = base;
-  for (let n = 2; taken.has(name); n++) name = `${base}-${n}`;
-  bundle.names.set(text, name);
-  bundle.waiting.push(text);
-  return name;
+  /** What the converted schemas refer to, by the names in `$defs`: those nearest to the value come first. */
+  definitions(): Json {
+    const definitions: Json = {};
+    let chars = 0;
+    for (let i = 0; i < this.#references.length; i++) {
+      const reference = this.#references[i] as string;
+      const name = this.#names.get(reference) as string;
+      const before = this.#references.length;
+      const converted = this.convert(targetOf(this.#document, reference), 1);
+      const length = JSON.stringify(converted).length;
+      if (chars + length <= definitionsCharsMax) {
+        chars += length;
+        definitions[name] = converted;
+        continue;
+      }
+      definitions[name] = { description: 'Not described here, because the whole is too large.' };
+      for (const dropped of this.#references.splice(before)) this.#names.delete(dropped);
+    }
+    return definitions;
+  }
+
+  #nameFor(reference: unknown): string {
+    targetOf(this.#document, reference);
+    const text = reference as string;
+    const known = this.#names.get(text);
+    if (known !== undefined) return known;
+    const last = text.split('/').at(-1) ?? '';
+    const base = last.replace(/[^A-Za-z0-9._-]+/g, '-').slice(0, 80) || 'schema';
+    const taken = new Set(this.#names.values());
+    let name = base;
+    for (let n = 2; taken.has(name); n++) name = `${base}-${n}`;
+    this.#names.set(text, name);
+    this.#references.push(text);
+    return name;
+  }
 }
 
 const isText = (value: unknown) => typeof value === 'string';
@@ -114,7 +106,7 @@ const keywords: Readonly<Record<string, (value: unknown) => boolean>> = {
   contentMediaType: isText,
   enum: (value) => Array.isArray(value) && value.length > 0,
   const: () => true,
-  ...{ multipleOf: (value: unknown) => isNumber(value) && (value as number) > 0 },
+  multipleOf: (value) => isNumber(value) && (value as number) > 0,
   ...{ minimum: isNumber, maximum: isNumber },
   ...{ exclusiveMinimum: isNumber, exclusiveMaximum: isNumber },
   ...{ minLength: isCount, maxLength: isCount, minItems: isCount, maxItems: isCount },
@@ -183,11 +175,11 @@ function isShort(value: unknown): boolean {
 }
 
 /** Without the properties that a request does not send (readOnly), or an answer does not have (writeOnly). */
-function withoutHidden(bundle: Bundle, schema: Json): Json {
+function withoutHidden(document: Json, direction: Direction, schema: Json): Json {
   const { properties, required } = schema;
   if (!isObject(properties)) return schema;
-  const flag = bundle.direction === 'request' ? 'readOnly' : 'writeOnly';
-  const shown = Object.entries(properties).filter(([, one]) => !isFlagged(bundle, one, flag));
+  const flag = direction === 'request' ? 'readOnly' : 'writeOnly';
+  const shown = Object.entries(properties).filter(([, one]) => !isFlagged(document, one, flag));
   const names = new Set(shown.map(([name]) => name));
   return {
     ...schema,
@@ -198,7 +190,7 @@ function withoutHidden(bundle: Bundle, schema: Json): Json {
   };
 }
 
-function isFlagged({ document }: Bundle, schema: unknown, flag: string): boolean {
+function isFlagged(document: Json, schema: unknown, flag: string): boolean {
   if (!isObject(schema)) return false;
   if (schema[flag] === true) return true;
   if (schema['$ref'] === undefined) return false;
