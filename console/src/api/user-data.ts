@@ -1,15 +1,11 @@
 /** Exports and erases the data of a user. */
-import { ApiError, api, body, consoleHeaders, type Schema } from './client.ts';
+import {
+  type ErasedUserData as Erased,
+  eraseAll,
+} from '../../../packages/client/src/erase-user.ts';
+import { ApiError, api, body, consoleHeaders } from './client.ts';
 
-export type Erased = Schema<'ErasedUserData'>;
-
-/** The pause before a repetition, in which the platform serves others. */
-const pauseMs = 1_000;
-/** After so long in which only the log was left, it is given up. */
-const patienceMs = 5 * 60_000;
-const heldMessage =
-  'All is erased but in the log of the database, which a backup or another transaction has held for 5 minutes: ' +
-  'erase again later.';
+export type { Erased };
 
 /** The export as a file. It may be large, so it has no time limit; throws where it broke off. */
 export async function exportUser(userId: string): Promise<Blob> {
@@ -22,24 +18,9 @@ export async function exportUser(userId: string): Promise<Blob> {
   throw new Error('The export broke off before its end. Try it again.');
 }
 
-/**
- * Erases the data, repeating the request until it is done; returns the summed counts. Throws where the database's log is
- * held for long.
- */
-export async function eraseUser(userId: string, cancelsJobs: boolean): Promise<Erased> {
-  const sum = { memories: 0, conversations: 0, jobs: 0 };
-  for (let since = Date.now(); ; ) {
-    const params = {
-      path: { userId },
-      query: { cancel_jobs: cancelsJobs ? 'true' : 'false' },
-    } as const;
-    const { done, waits_for, waits_for_log, open_jobs, ...erased } = await body(
-      api.DELETE('/api/users/{userId}/data', { params }),
-    );
-    for (const name of ['memories', 'conversations', 'jobs'] as const) sum[name] += erased[name];
-    if (done || waits_for !== null) return { done, waits_for, waits_for_log, open_jobs, ...sum };
-    if (!waits_for_log) since = Date.now();
-    else if (Date.now() - since >= patienceMs) throw new Error(heldMessage);
-    await new Promise((resolve) => setTimeout(resolve, pauseMs));
-  }
+/** Erases the data; returns the summed counts. Throws where the database's log is held for long. */
+export function eraseUser(userId: string, cancelsJobs: boolean): Promise<Erased> {
+  const query = { cancel_jobs: cancelsJobs ? 'true' : 'false' } as const;
+  const params = { path: { userId }, query };
+  return eraseAll(() => body(api.DELETE('/api/users/{userId}/data', { params })));
 }

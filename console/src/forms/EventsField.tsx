@@ -1,10 +1,8 @@
-import { eventLabels } from '../api/event-labels.ts';
+import { webhookEvents } from '../api/webhook-events.ts';
 import type { EventType } from '../api/webhooks.ts';
 import { useMissingToRead } from '../webhooks/event-scopes.ts';
 
-const all = Object.keys(eventLabels) as EventType[];
-
-const ofAllOnly: ReadonlySet<EventType> = new Set(['agent.created', 'agent.deleted']);
+const all = Object.keys(webhookEvents) as EventType[];
 
 /** The event types of a webhook. */
 export function EventsField({
@@ -23,7 +21,7 @@ export function EventsField({
   const missing = (event: EventType) => {
     const [scope] = missingToRead([event]);
     if (scope !== undefined) return `needs the scope ${scope}`;
-    return ofAllOnly.has(event) && !isOfAll ? 'for all agents only' : undefined;
+    return webhookEvents[event].isOfNoAgent && !isOfAll ? 'for all agents only' : undefined;
   };
   return (
     <fieldset className="min-w-0">
@@ -47,7 +45,7 @@ export function EventsField({
             <span className="flex min-w-0 flex-wrap gap-x-3">
               <code className="font-mono text-xs leading-5 sm:w-44">{event}</code>
               <span className="text-muted">
-                {[eventLabels[event], missing(event)].filter(Boolean).join('; ')}
+                {[webhookEvents[event].label, missing(event)].filter(Boolean).join('; ')}
               </span>
             </span>
           </label>

@@ -1,4 +1,5 @@
 /** The client: runs skills of a platform, follows their jobs, and calls the rest of its API. */
+import { ErasureHeldError, eraseAll } from './erase-user.ts';
 import { JobFailedError, SkillwrightError } from './errors.ts';
 import { readEvents, type StreamedEvent } from './event-stream.ts';
 import { isFinal } from './follow.ts';
@@ -10,6 +11,7 @@ import type { Retry } from './retries.ts';
 import { type InputOf, type OutputOf, type SkillTree, skillTree } from './skills.ts';
 import { verifyWebhook, WebhookVerificationError } from './webhooks.ts';
 
+export type { ErasedUserData } from './erase-user.ts';
 export type { ErrorCode, Issue, JobErrorCode } from './errors.ts';
 export type { StreamedEvent } from './event-stream.ts';
 export type { FollowOptions, JobEvent } from './follow.ts';
@@ -27,6 +29,8 @@ export type {
   WebhookHeaders,
 } from './webhooks.ts';
 export {
+  ErasureHeldError,
+  eraseAll,
   isFinal,
   JobFailedError,
   type JobHandle,

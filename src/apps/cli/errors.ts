@@ -1,5 +1,5 @@
 /** Errors of the client as sentences with an exit code. */
-import { JobFailedError, SkillwrightError } from '@skillwright/client';
+import { ErasureHeldError, JobFailedError, SkillwrightError } from '@skillwright/client';
 import { CliError, exitCodes } from './exit-codes.ts';
 
 /** What to do about a refusal, by its code. */
@@ -14,6 +14,7 @@ const remedies: Readonly<Record<string, string>> = {
 /** The error as one that ends the command; others than the client's are returned as they are. */
 export function asCliError(error: unknown): unknown {
   if (error instanceof JobFailedError) return jobFailed(error.jobId, error);
+  if (error instanceof ErasureHeldError) return new CliError(error.message, exitCodes.failed);
   if (!(error instanceof SkillwrightError)) return error;
   if (error.status === 0) {
     const message = `${error.message}. Is the platform started, and is its address right (--url)?`;

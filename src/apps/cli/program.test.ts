@@ -286,7 +286,7 @@ test('an erasure that is repeated says what it waits for, and ends where a backu
 
   expect({ code, stdout, minutes: minutes() }).toEqual({ code: 1, stdout: '', minutes: 14 });
   expect(stderr).toMatch(
-    /^More is left, or a backup .*\nAll is erased but in the log .* for 5 minutes: repeat it later\.\n$/,
+    /^More is left, or a backup .*\nAll is erased but in the log .* for 5 minutes: erase again later\.\n$/,
   );
 });
 
