@@ -5,6 +5,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import { beginBacklogs } from '../../src/core/events/backlogs.ts';
 import { setCursor } from '../../src/core/events/reader.store.ts';
 import { endOfOutbox } from '../../src/core/events/reader.ts';
+import type { Jobs } from '../../src/core/jobs/jobs.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { eraseDeliveries, eraseEvents } from '../../src/platform/user-data/erase-events.ts';
@@ -260,7 +261,11 @@ describe.each(await engines())('on $name', (engine) => {
     const { database: slow, reached } = gated(database, gate.promise);
     const context = contextOf({ database: slow, clock, writer: 'a test' });
     const deliveryId = original?.id ?? '';
-    const redelivered = new Deliveries(context).redeliver('default', webhookId, deliveryId);
+    const redelivered = new Deliveries(context, {} as Jobs).redeliver(
+      'default',
+      webhookId,
+      deliveryId,
+    );
     await reached;
 
     await eraseBeside(database, 'the redelivery', gate);

@@ -3,7 +3,9 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { DatabaseClock } from '../../src/adapters/database/clock.ts';
 import type { Database } from '../../src/adapters/database/database.ts';
+import type { ExecutorPool } from '../../src/core/executors/pool.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
+import type { LoadedSkill } from '../../src/core/skills/sources/modules.ts';
 import { Processes } from '../../src/platform/processes/processes.ts';
 import { ThisProcess } from '../../src/platform/processes/this-process.ts';
 import { contextOf } from '../support/context.ts';
@@ -20,13 +22,15 @@ const fact = (name: string, description = 'does it') => ({
   parameters: {},
   output: {},
 });
+const echo = fact('echo') as unknown as LoadedSkill;
+const loaded = (...definitions: LoadedSkill[]) => ({ definitions }) as unknown as ExecutorPool;
 
 test('an embedded platform lists its one process, with the time of its last claim', async () => {
   const clock = manualClock('2026-01-01T00:00:00.000Z');
   const facts = {
     roles: ['worker', 'api'],
     version: '1.0.0',
-    skills: () => ['util/v1.0/echo'],
+    executors: loaded(echo),
   };
   const single = new ThisProcess(clock, facts);
   clock.advance(3_600_000);
@@ -54,23 +58,23 @@ describe.each(await engines())('on $name', (engine) => {
     database: Database,
     clock: ManualClock,
     roles: string[],
-    skills: string[] = [],
+    skills: LoadedSkill[] = [],
     capabilities: string[] = [],
   ) {
-    const facts = { roles, version: '1.0.0', skills: () => skills };
+    const facts = { roles, version: '1.0.0', executors: loaded(...skills) };
     return new Processes(contextOf({ database, clock }), facts, capabilities);
   }
 
   test('each knows how many there are of each role, itself among them', async () => {
     const [database, clock] = [await engine.emptied(), manualClock()];
     const api = process(database, clock, ['api']);
-    const worker = process(database, clock, ['worker'], ['util/v1.0/echo']);
+    const worker = process(database, clock, ['worker'], [echo]);
 
     await worker.beat();
     await api.beat();
 
     expect([api.live('api'), api.live('worker'), api.live('scheduler')]).toEqual([1, 1, 0]);
-    expect(api.skills()).toEqual(new Set(['util/v1.0/echo']));
+    expect(api.skills()).toEqual(new Set([echo]));
   });
 
   test('a process counts on a capability while every live process announces it', async () => {
@@ -115,7 +119,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('the list has the live processes, the oldest first, with what each announced', async () => {
     const [database, clock] = [await engine.emptied(), manualClock('2026-01-01T00:00:00.000Z')];
-    const worker = process(database, clock, ['worker', 'scheduler'], ['util/v1.0/echo']);
+    const worker = process(database, clock, ['worker', 'scheduler'], [echo]);
     clock.advance(1_000);
     const api = process(database, clock, ['api']);
     const silent = process(database, clock, ['api']);

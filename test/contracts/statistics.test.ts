@@ -39,12 +39,7 @@ describe.each(await engines())('on $name', (engine) => {
     const skills = Object.assign(new SkillRegistry({ database, clock }), {
       registered: () => undefined as never,
     });
-    const statistics = new Statistics(contextOf({ database, clock }), skills, {
-      unended: async () => ({ queued: 0, active: 0, waiting: 0 }),
-      oldestDue: async () => undefined,
-      scheduledJobs: async () => ({ rows: [], total: 0 }),
-      triggers: async () => ({ rows: [], total: 0 }),
-    });
+    const statistics = new Statistics(contextOf({ database, clock }), skills);
     await database.write((tx) =>
       tx.insert(
         'api_keys',

@@ -106,8 +106,9 @@ async function processOn(database: Database, clock: ManualClock) {
         const received = await receiver.accept(trigger, caller, {
           headers: {},
           bytes: Buffer.alloc(0),
-          query: () => ({}),
-          idempotencyKey: () => undefined,
+          query: {},
+          idempotencyKey: undefined,
+          signedKey: undefined,
           ...more,
         });
         return received.job === null ? received.eventId : received.job.id;
@@ -310,7 +311,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('50 calls at once under one key, in two processes, are one job', async () => {
     const { triggers, caller, call, elsewhere, database } = await world();
     const { token } = await triggers.create(caller, fields);
-    const idempotencyKey = () => 'one';
+    const idempotencyKey = 'one';
 
     const jobs = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -334,7 +335,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('a repeat is not mapped again, in whichever process, for 24 hours', async () => {
     const { triggers, caller, call, clock, elsewhere } = await world();
     const { id, token } = await triggers.create(caller, { ...fields, mapping: '{"a": 1}' });
-    const repeat = { idempotencyKey: () => 'one' };
+    const repeat = { idempotencyKey: 'one' };
     const job = await call(token, repeat);
     await triggers.update(caller, id, { mapping: '$error("no")' });
 

@@ -13,6 +13,7 @@ import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { readConfig } from '../../src/core/config/config.ts';
 import { type EventType, events, type NewEvent } from '../../src/core/events/events.ts';
 import { appendEvents } from '../../src/core/events/outbox.ts';
+import type { Jobs } from '../../src/core/jobs/jobs.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import type { DeliveryRow } from '../../src/platform/webhooks/deliveries.store.ts';
@@ -136,7 +137,7 @@ export async function webhooksWorld(
     const cipher = encryptedBy === null ? null : new Cipher(Buffer.alloc(32, encryptedBy));
     const outgoing = composeWebhooks(
       contextOf({ config, database: on, queue, clock, log, writer }),
-      { agents, secrets: new SigningSecrets(on, cipher, canAllOpen) },
+      { agents, secrets: new SigningSecrets(on, cipher, canAllOpen), jobs: {} as Jobs },
       {
         times: {},
         sender: new TestSender({ allowed: [], timeoutMs: 10_000 }),

@@ -179,7 +179,7 @@ async function stop(started: Started): Promise<void> {
     withDeadline(done, Math.max(leastMs, endsBy - clock.monotonic()));
   await beforeEnd(Promise.all(tasks.map((task) => task.stop())));
   // Writes the counts since the last write; if that fails, they are lost.
-  await beforeEnd(slices.statistics.recorder.flush().catch(() => {}));
+  await beforeEnd(slices.recorder.flush().catch(() => {}));
   // If that fails, the calls of the last second are lost, which is permitted.
   await beforeEnd(slices.triggerCalls.flush().catch(() => {}));
   await slices.webhooks.sender.close();

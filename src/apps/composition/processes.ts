@@ -1,7 +1,6 @@
 /** The processes of a cluster; an embedded platform is one process. */
 import { opensSealedSecrets } from '../../adapters/database/signing-secrets.ts';
 import type { Context } from '../../core/context/context.ts';
-import { skillKey } from '../../core/skills/registry.ts';
 import { Processes } from '../../platform/processes/processes.ts';
 import { ThisProcess } from '../../platform/processes/this-process.ts';
 import type { Parts } from './parts.ts';
@@ -17,11 +16,7 @@ export async function composeProcesses(
   { config, version, executors, cluster }: Parts,
   context: Context,
 ): Promise<ComposedProcesses> {
-  const skills = () =>
-    (executors?.definitions ?? []).map(({ category, version, name }) =>
-      skillKey(category, version, name),
-    );
-  const facts = { roles: [...config.roles], version, skills };
+  const facts = { roles: [...config.roles], version, executors };
   if (cluster === null) return { cluster: null, local: new ThisProcess(context.clock, facts) };
   const processes = new Processes(context, facts, [opensSealedSecrets]);
   await processes.beat();

@@ -163,8 +163,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   const { webhooks, listeners, deliveries } = slices.webhooks;
   listenRoutes(scope, listeners, streams, isStrict);
   webhookRoutes(scope, webhooks);
-  const findJob = (organizationId: string, id: string) => jobs.find(organizationId, id);
-  deliveryRoutes(scope, { webhooks, deliveries, isStrict, findJob });
+  deliveryRoutes(scope, { webhooks, deliveries, isStrict });
   jobRoutes(
     scope,
     jobs,
@@ -177,7 +176,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   runEventRoutes(scope, slices.runEvents);
   scheduledJobRoutes(scope, slices.schedules, unmatched);
   usageRoutes(scope, { usage, budgets });
-  statisticsRoutes(scope, statistics.statistics);
+  statisticsRoutes(scope, statistics);
   trialRoutes(scope, execution, jobs, stopping);
   executionRoutes(scope, execution, jobs, stopping, reservedCategories, unmatched);
 }

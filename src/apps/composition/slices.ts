@@ -17,6 +17,8 @@ import { whyWithdrawn } from '../../platform/remote-skills/run-remote.ts';
 import { RunEvents } from '../../platform/run-events/run-events.ts';
 import { Schedules } from '../../platform/schedules/schedules.ts';
 import { Tick } from '../../platform/schedules/tick.ts';
+import { Recorder } from '../../platform/statistics/recorder.ts';
+import { Statistics } from '../../platform/statistics/statistics.ts';
 import { TriggerCalls } from '../../platform/triggers/calls.ts';
 import { Mappings } from '../../platform/triggers/mapping.ts';
 import { TriggerReceiver } from '../../platform/triggers/receive.ts';
@@ -31,7 +33,7 @@ import { composeProcesses } from './processes.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeSkills } from './skills.ts';
-import { composeStatistics, createDeliveryObserver, JobCounts } from './statistics.ts';
+import { createDeliveryObserver, JobCounts } from './statistics.ts';
 import { composeThinking } from './thinking.ts';
 import { composeWebhooks } from './webhooks.ts';
 
@@ -54,7 +56,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const times: ClusterTimes = cluster === null ? {} : clusterTimes;
   const used = await composeUsed(parts, base);
   const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
-  base.observers.add(new JobCounts(metrics, used.statistics.recorder, used.processes.local));
+  base.observers.add(new JobCounts(metrics, used.recorder, used.processes.local));
   const thinking = composeThinking({
     base,
     config,
@@ -103,7 +105,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     triggerCalls: new TriggerCalls(base),
     webhooks: composeWebhooks(
       base,
-      { agents, secrets: signingSecrets },
+      { agents, secrets: signingSecrets, jobs: jobs.jobs },
       { times, egress: parts.webhookEgress, observe: createDeliveryObserver(metrics) },
     ),
   };
@@ -129,9 +131,11 @@ async function composeUsed(parts: Parts, base: Context) {
     ...ofAgents,
     conversations: new Conversations(base),
     ...secrets,
-    ...{ skills, isLoaded },
+    skills,
+    isLoaded,
     remoteSkills: composeRemoteSkills(base, parts, skills),
-    statistics: composeStatistics(base, skills),
+    statistics: new Statistics(base, skills),
+    recorder: new Recorder(base),
   };
 }
 

@@ -1,6 +1,5 @@
-/** Statistics, and everything that is counted while jobs and deliveries pass through. */
+/** The observers of runs and deliveries that count them. */
 import type { Metrics } from '../../adapters/http/metrics.ts';
-import type { Context } from '../../core/context/context.ts';
 import type {
   ObservedEnd,
   ObservedJob,
@@ -8,29 +7,10 @@ import type {
   ObservedTokens,
   RunObserver,
 } from '../../core/context/run-observer.ts';
-import { findOldestDueOf } from '../../core/jobs/oldest-due.store.ts';
 import { queueOf } from '../../core/jobs/queues.ts';
-import { countUnendedOf } from '../../core/jobs/unended-jobs.store.ts';
-import type { SkillRegistry } from '../../core/skills/registry.ts';
-import { listScheduledJobsOfSkill } from '../../platform/schedules/schedules.store.ts';
-import { Recorder } from '../../platform/statistics/recorder.ts';
-import { Statistics } from '../../platform/statistics/statistics.ts';
-import { listTriggersOfSkill } from '../../platform/triggers/triggers.store.ts';
+import type { Recorder } from '../../platform/statistics/recorder.ts';
 import type { DeliveryObserver } from '../../platform/webhooks/settle.ts';
 import type { ComposedProcesses } from './processes.ts';
-
-export function composeStatistics(context: Context, skills: SkillRegistry) {
-  const { read } = context.database;
-  const statistics = new Statistics(context, skills, {
-    unended: (organizationId) => countUnendedOf(read, organizationId),
-    oldestDue: (organizationId, now) => findOldestDueOf(read, organizationId, now),
-    scheduledJobs: (organizationId, skill, limit) =>
-      listScheduledJobsOfSkill(read, organizationId, skill, limit),
-    triggers: (organizationId, skill, limit) =>
-      listTriggersOfSkill(read, organizationId, skill, limit),
-  });
-  return { statistics, recorder: new Recorder(context) };
-}
 
 /** Counts runs for `/metrics`, for the statistics and for the heartbeat of this process. */
 export class JobCounts implements RunObserver {

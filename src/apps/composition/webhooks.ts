@@ -2,6 +2,7 @@ import type { SigningSecrets } from '../../adapters/database/signing-secrets.ts'
 import { parseAllowList } from '../../adapters/egress/allow-list.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { Context } from '../../core/context/context.ts';
+import type { Jobs } from '../../core/jobs/jobs.ts';
 import { Deliverer } from '../../platform/webhooks/deliver.ts';
 import { Deliveries } from '../../platform/webhooks/deliveries.ts';
 import { Dispatcher } from '../../platform/webhooks/dispatch.ts';
@@ -28,7 +29,11 @@ export interface WebhookSettings {
 /** Webhooks and the way of events to their receivers. Close `sender` after the last attempt has ended. */
 export function composeWebhooks(
   context: Context,
-  { agents, secrets }: { readonly agents: Agents; readonly secrets: SigningSecrets },
+  {
+    agents,
+    secrets,
+    jobs,
+  }: { readonly agents: Agents; readonly secrets: SigningSecrets; readonly jobs: Jobs },
   settings: WebhookSettings,
 ) {
   const { webhookTimeoutMs: timeoutMs, webhookAllowCidrs: ranges } = context.config;
@@ -45,7 +50,7 @@ export function composeWebhooks(
   return {
     webhooks: new Webhooks(context, { agents, secrets, dispatcher }, allowed),
     listeners: new Listeners(context),
-    deliveries: new Deliveries(context),
+    deliveries: new Deliveries(context, jobs),
     dispatcher,
     deliverer,
     unconfirmed,

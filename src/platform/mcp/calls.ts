@@ -10,6 +10,7 @@ import type { Jobs } from '../../core/jobs/jobs.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Approvals } from '../approvals/approvals.ts';
+import type { ClientNotices, Progress } from './client-notices.ts';
 import type { EndedJob } from './results.ts';
 import type { SkillTool } from './tools.ts';
 
@@ -37,12 +38,9 @@ export type Followed =
   | null;
 
 /** What a client gets of a running job. */
-export interface Following {
+interface Following {
   readonly signal: AbortSignal;
-  /** Undefined if the client gets no progress. */
-  readonly onProgress?: ((progress: { fraction: number; note: string | null }) => void) | undefined;
-  /** Undefined if the client gets no log. */
-  readonly onLog?: ((line: Readonly<Record<string, unknown>>) => void) | undefined;
+  readonly notices: ClientNotices;
   /** Selects the approvals for which following ends while the job waits; undefined for none. */
   readonly asks?: ((question: Question) => boolean) | undefined;
 }
@@ -88,15 +86,15 @@ export class ToolCalls {
 
   /** Waits for the end of a job, or for its next question. */
   async follow(organizationId: string, jobId: string, following: Following): Promise<Followed> {
-    const { signal, onProgress, onLog, asks } = following;
-    if (onProgress === undefined && onLog === undefined && asks === undefined) {
+    const { signal, notices, asks } = following;
+    if (!notices.hasAny && asks === undefined) {
       return ended(await this.jobs.awaitEnd(organizationId, jobId, waitMs, signal));
     }
     const range = { after: null, isFollowed: true };
     const events = this.jobs.events(organizationId, jobId, range, signal);
     for await (const { type, data } of events) {
-      if (type === 'progress') onProgress?.(data as { fraction: number; note: string | null });
-      if (type === 'log') onLog?.(data);
+      if (type === 'progress') notices.sendProgress(data as Progress);
+      if (type === 'log') notices.sendLog(data);
       const isAsking = (type === 'status' && data.status === 'waiting') || type === 'approval';
       if (!isAsking || asks === undefined) continue;
       const questions = (await this.pendingQuestions(organizationId, jobId)).filter(asks);

@@ -3,11 +3,7 @@
  * request. The state that travels with the client names the job and the approvals that were shown, and is
  * signed, so an answer decides only what its person has seen.
  */
-import {
-  type InputRequests,
-  type InputRequiredResult,
-  inputRequired,
-} from '@modelcontextprotocol/server';
+import type { InputRequests } from '@modelcontextprotocol/server';
 import { type Caller, hasScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { type Json, objectOf } from '../../kernel/json.ts';
@@ -44,21 +40,17 @@ export function canAsk(capabilities: unknown): (question: Question) => boolean {
 /** Why answers were refused, by approval; those are asked again. */
 export type Refusals = ReadonlyMap<string, string>;
 
-/** The questions as a result, and the state to sign. */
+/** The questions, and the state to sign. */
 export function questionsAsked(
   jobId: string,
   questions: readonly Question[],
   refusals?: Refusals,
-): { state: CallState; result(requestState: string): InputRequiredResult } {
+): { state: CallState; inputRequests: InputRequests } {
   const asked: Record<string, string> = {};
   for (const { step, approval_id: id } of questions) asked[step in asked ? id : step] = id;
   const keys = new Map(Object.entries(asked).map(([key, id]) => [id, key]));
   const keyOf = ({ approval_id: id }: Question) => keys.get(id) ?? id;
-  const inputRequests = formsOf(questions, keyOf, refusals);
-  return {
-    state: { job: jobId, asked },
-    result: (requestState) => inputRequired({ inputRequests, requestState }),
-  };
+  return { state: { job: jobId, asked }, inputRequests: formsOf(questions, keyOf, refusals) };
 }
 
 /** A form for each question, by its key. */

@@ -6,6 +6,7 @@ import {
   type CallToolRequest,
   type CallToolResult,
   type InputRequiredResult,
+  inputRequired,
   type McpRequestContext,
   McpServer,
   ProtocolError,
@@ -17,9 +18,9 @@ import type { SkillsExtension } from '@modelcontextprotocol/server/ext/skills';
 import { activeTaskSkill } from '../../core/agents/called-agents.ts';
 import { hasScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
-import { objectOf } from '../../kernel/json.ts';
 import { agentOfTool, agentTool } from './agent-tools.ts';
 import type { CallOptions, ToolCalls } from './calls.ts';
+import { ClientNotices } from './client-notices.ts';
 import { neededScopes } from './needed-scopes.ts';
 import { invalidParams, refusedCall } from './protocol-errors.ts';
 import {
@@ -225,14 +226,13 @@ export class RequestServer {
     const soon = task === 'never' ? [] : [AbortSignal.timeout(taskAfterMs)];
     const followed = await calls.follow(caller.organizationId, jobId, {
       signal: AbortSignal.any([gone, stopping, ...soon]),
-      onProgress: progressTo(ctx),
-      onLog: logTo(ctx, isModern),
+      notices: new ClientNotices(ctx, isModern),
       asks: isModern && canAnswer(caller, capabilities) ? canAsk(capabilities) : undefined,
     });
     if (followed?.kind === 'ended') return endOf(tool, followed.job);
     if (followed?.kind === 'asks') {
-      const { state, result } = questionsAsked(jobId, followed.questions, refusals);
-      return result(await states.mint(state, ctx));
+      const { state, inputRequests } = questionsAsked(jobId, followed.questions, refusals);
+      return inputRequired({ inputRequests, requestState: await states.mint(state, ctx) });
     }
     if (gone.aborted && isModern) await calls.abandon(caller.organizationId, jobId);
     else if (task !== 'never') return await asTask();
@@ -249,30 +249,4 @@ function endOf({ skill }: SkillTool, job: EndedJob): CallToolResult {
   const error = errorOf(job);
   if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
   return resultOf(skill, job);
-}
-
-/** Sends the log of a run to a client: one of this revision declares with each call whether it reads it. */
-function logTo({ mcpReq }: ServerContext, isModern: boolean) {
-  const level = objectOf(mcpReq.envelope)?.['io.modelcontextprotocol/logLevel'];
-  if (isModern && level === undefined) return undefined;
-  return (line: Readonly<Record<string, unknown>>): void => {
-    mcpReq.log('info', line).catch(() => {});
-  };
-}
-
-/** Sends progress to a client that requests it. It only ever increases, as the protocol requires. */
-function progressTo({ mcpReq }: ServerContext) {
-  const progressToken = mcpReq._meta?.progressToken;
-  if (progressToken === undefined) return undefined;
-  let last = -1;
-  return ({ fraction, note }: { fraction: number; note: string | null }): void => {
-    if (fraction <= last) return;
-    last = fraction;
-    const params = { progressToken, progress: fraction, total: 1 };
-    const message = note === null ? {} : { message: note };
-    // A client that has gone gets none.
-    mcpReq
-      .notify({ method: 'notifications/progress', params: { ...params, ...message } })
-      .catch(() => {});
-  };
 }

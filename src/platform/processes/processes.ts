@@ -55,7 +55,7 @@ export class Processes extends ThisProcess {
       id: this.id,
       roles: JSON.stringify(facts.roles),
       version: facts.version,
-      skills: JSON.stringify(facts.skills()),
+      skills: JSON.stringify(this.loadedSkills()),
       capabilities: JSON.stringify(this.#capabilities),
       started_at: this.startedAt,
       last_claim_at: this.claimedAt,

@@ -1,5 +1,7 @@
 /** This process, as the list of processes shows it. An embedded platform is this process alone, without heartbeats. */
 import type { ProcessesTable } from '../../adapters/database/tables.ts';
+import type { ExecutorPool } from '../../core/executors/pool.ts';
+import { skillKey } from '../../core/skills/registry.ts';
 import { type Clock, timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { newId } from '../../kernel/ids.ts';
 
@@ -9,8 +11,8 @@ export type LiveProcess = ReturnType<typeof processView>;
 export interface ProcessFacts {
   readonly roles: readonly string[];
   readonly version: string;
-  /** The loaded skills, which change at a reload. */
-  skills(): readonly string[];
+  /** Null in a process without workers. */
+  readonly executors: ExecutorPool | null;
 }
 
 export class ThisProcess {
@@ -47,6 +49,13 @@ export class ThisProcess {
     this.#begunAt = this.#clock.now();
   }
 
+  /** The loaded skills, which change at a reload. */
+  loadedSkills(): string[] {
+    return (this.facts.executors?.definitions ?? []).map(({ category, version, name }) =>
+      skillKey(category, version, name),
+    );
+  }
+
   /** The live processes. */
   async list(): Promise<LiveProcess[]> {
     const { id, facts } = this;
@@ -54,7 +63,7 @@ export class ThisProcess {
       id,
       roles: facts.roles,
       version: facts.version,
-      skills: facts.skills(),
+      skills: this.loadedSkills(),
       started_at: this.startedAt,
       seen_at: this.#clock.now(),
       last_claim_at: this.#claimedAt,

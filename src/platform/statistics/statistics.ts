@@ -1,8 +1,12 @@
 /** Recent counts of an organization's runs, and the users of a skill version. */
 import type { Context } from '../../core/context/context.ts';
+import { findOldestDueOf } from '../../core/jobs/oldest-due.store.ts';
+import { countUnendedOf } from '../../core/jobs/unended-jobs.store.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { dayMs, timestamp } from '../../kernel/clock.ts';
 import { usdOf } from '../../kernel/money.ts';
+import { listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
+import { listTriggersOfSkill } from '../triggers/triggers.store.ts';
 import {
   countsBySkill,
   countsByStart,
@@ -17,50 +21,26 @@ const listedMax = 200;
 /** Days, today included, for which the users of a skill list its keys. */
 const keyDays = 30;
 
-/** What the statistics need from other slices. */
-export interface StatisticsSources {
-  /** The numbers of jobs of an organization that have not ended, by status. */
-  unended(organizationId: string): Promise<{ queued: number; active: number; waiting: number }>;
-  /** When the job that waits longest became due; undefined when none is due. */
-  oldestDue(organizationId: string, now: number): Promise<number | undefined>;
-  scheduledJobs: Lists<{
-    id: string;
-    agent_id: string;
-    cron_expression: string;
-    timezone: string | null;
-    enabled: number;
-  }>;
-  triggers: Lists<{ id: string; name: string; agent_id: string; active: number }>;
-}
-
-/** Lists the rows that refer to a skill version, up to a limit, with their total. */
-type Lists<Row> = (
-  organizationId: string,
-  skill: SkillName,
-  limit: number,
-) => Promise<{ rows: Row[]; total: number }>;
-
 export class Statistics {
   readonly #context: Context;
   readonly #skills: SkillRegistry;
-  readonly #sources: StatisticsSources;
 
-  constructor(context: Context, skills: SkillRegistry, sources: StatisticsSources) {
+  constructor(context: Context, skills: SkillRegistry) {
     this.#context = context;
     this.#skills = skills;
-    this.#sources = sources;
   }
 
   /** The last hour by minutes, or the last day by quarters of an hour, the current bucket included. */
   async ofWindow(organizationId: string, window: WindowName) {
-    const { database, clock } = this.#context;
+    const { clock, database } = this.#context;
+    const { read } = database;
     const now = clock.now();
     const span = spanOf(window, now);
     const [unended, oldestDue, counts, bySkill] = await Promise.all([
-      this.#sources.unended(organizationId),
-      this.#sources.oldestDue(organizationId, now),
-      countsByStart(database.read, organizationId, span),
-      countsBySkill(database.read, organizationId, span, listedMax),
+      countUnendedOf(read, organizationId),
+      findOldestDueOf(read, organizationId, now),
+      countsByStart(read, organizationId, span),
+      countsBySkill(read, organizationId, span, listedMax),
     ]);
     return {
       window,
@@ -91,13 +71,14 @@ export class Statistics {
 
   /** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
   async usesOf(organizationId: string, skill: SkillName) {
-    const { database, clock } = this.#context;
+    const { clock, database } = this.#context;
+    const { read } = database;
     this.findSkill(organizationId, skill);
     const since = firstKeyDay(clock.now());
     const [scheduledJobs, triggers, keys] = await Promise.all([
-      this.#sources.scheduledJobs(organizationId, skill, listedMax),
-      this.#sources.triggers(organizationId, skill, listedMax),
-      keysOfSkill(database.read, organizationId, skill, since, listedMax),
+      listScheduledJobsOfSkill(read, organizationId, skill, listedMax),
+      listTriggersOfSkill(read, organizationId, skill, listedMax),
+      keysOfSkill(read, organizationId, skill, since, listedMax),
     ]);
     return {
       scheduled_jobs: scheduledJobs.rows.map(({ timezone, ...row }) => ({

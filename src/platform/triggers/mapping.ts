@@ -49,8 +49,7 @@ interface Task {
   /** The context as JSON text; null to parse the expression only. */
   readonly context: string | null;
   readonly expression: string;
-  resolve(json: string | null): void;
-  reject(error: unknown): void;
+  readonly result: PromiseWithResolvers<string | null>;
   readonly expiry: NodeJS.Timeout;
 }
 
@@ -87,7 +86,7 @@ export class Mappings {
     this.#isStopped = true;
     for (const task of this.#waiting.splice(0)) {
       clearTimeout(task.expiry);
-      task.reject(tooBusy());
+      task.result.reject(tooBusy());
     }
     await Promise.all([...this.#started].map((sandbox) => sandbox.stop()));
   }
@@ -98,15 +97,15 @@ export class Mappings {
     if (this.#isStopped || isFull(waiting, 1) || isFull(ofOwner, ownerShare)) {
       return Promise.reject(tooBusy());
     }
-    return new Promise((resolve, reject) => {
-      const expiry = setTimeout(() => {
-        waiting.splice(waiting.indexOf(task), 1);
-        reject(tooBusy());
-      }, this.#limits.waitMs);
-      const task: Task = { owner, expression, context, resolve, reject, expiry };
-      waiting.push(task);
-      this.#startNext();
-    });
+    const result = Promise.withResolvers<string | null>();
+    const expiry = setTimeout(() => {
+      waiting.splice(waiting.indexOf(task), 1);
+      result.reject(tooBusy());
+    }, this.#limits.waitMs);
+    const task: Task = { owner, expression, context, result, expiry };
+    waiting.push(task);
+    this.#startNext();
+    return result.promise;
   }
 
   #startNext(): void {
@@ -118,7 +117,7 @@ export class Mappings {
       clearTimeout(task.expiry);
       this.#count(task.owner, 1);
       void this.#run(task)
-        .then(task.resolve, task.reject)
+        .then(task.result.resolve, task.result.reject)
         .finally(() => {
           this.#count(task.owner, -1);
           this.#startNext();

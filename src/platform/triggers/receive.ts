@@ -49,13 +49,12 @@ export interface Call {
   readonly headers: IncomingHttpHeaders;
   /** The raw body; empty without one. */
   readonly bytes: Buffer;
-  /** The query; throws `400` for an unreadable one. */
-  query(): Readonly<Record<string, unknown>>;
-  /**
-   * The key that makes repeats of the call one job; throws `400` for an invalid one. When the signature
-   * covers `webhook-id`, only that counts: a replayed call could carry any other key.
-   */
-  idempotencyKey(isIdSigned: boolean): string | undefined;
+  /** The refusal of an unreadable one. */
+  readonly query: Readonly<Record<string, unknown>> | PlatformError;
+  /** The key that makes repeats of the call one job; the refusal of an invalid one. */
+  readonly idempotencyKey: string | undefined | PlatformError;
+  /** The `webhook-id` alone, where the signature covers it: a replayed call could carry any other key. */
+  readonly signedKey: string | undefined | PlatformError;
 }
 
 /** The parsed content of a call. */
@@ -115,15 +114,21 @@ export class TriggerReceiver {
       secret !== null && requireSignature(call.headers, secret, call.bytes, now).isIdSigned;
     if (trigger.event_name !== null) {
       await requireEvents(this, trigger, caller);
-      const key = call.idempotencyKey(isIdSigned);
+      const key = valid(isIdSigned ? call.signedKey : call.idempotencyKey);
       const { headers, bytes } = call;
       const body = payloadOf(headers, bytes);
-      const context = { body, query: call.query(), headers: visibleHeaders(headers) };
+      const context = { body, query: valid(call.query), headers: visibleHeaders(headers) };
       const named = { ...trigger, event_name: trigger.event_name };
       return { job: null, ...(await sendEvent(this, named, context, key)) };
     }
     return startRun(this, trigger, caller, call, isIdSigned);
   }
+}
+
+/** Throws the refusal of a part of a call that is invalid. */
+function valid<Part>(part: Part | PlatformError): Part {
+  if (part instanceof PlatformError) throw part;
+  return part;
 }
 
 async function startRun(
@@ -134,8 +139,8 @@ async function startRun(
   isIdSigned: boolean,
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
   const target = await targetOf(receiver, trigger, caller);
-  const key = call.idempotencyKey(isIdSigned);
-  const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
+  const key = valid(isIdSigned ? call.signedKey : call.idempotencyKey);
+  const message = { body: payloadOf(call.headers, call.bytes), query: valid(call.query) };
   const idempotency =
     key === undefined
       ? undefined

@@ -4,8 +4,9 @@
  * read. The body stays bytes, because the signature covers bytes.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isRepeated } from '../../adapters/http/authenticate.ts';
 import { asPlatformError } from '../../adapters/http/errors.ts';
-import { onceGiven } from '../../adapters/http/idempotency-key.ts';
+
 import { type Query, takingAnyQuery } from '../../adapters/http/query.ts';
 import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
 import type { Server } from '../../adapters/http/server.ts';
@@ -187,9 +188,9 @@ function callRoute(scope: Server, parts: CallParts): void {
     const received = await parts.receiver.accept(trigger, caller, {
       headers: request.headers,
       bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
-      query: () => queryOf(request),
-      idempotencyKey: (isIdSigned) =>
-        idempotencyKeyOf(request, isIdSigned ? ['webhook-id'] : idempotencyHeaders),
+      query: queryOf(request),
+      idempotencyKey: idempotencyKeyOf(request, idempotencyHeaders),
+      signedKey: idempotencyKeyOf(request, ['webhook-id']),
     });
     const { job, isReplay } = received;
     if (isReplay) reply.header('idempotent-replayed', 'true');
@@ -206,19 +207,19 @@ function callRoute(scope: Server, parts: CallParts): void {
   });
 }
 
-function queryOf(request: FastifyRequest): Query {
+function queryOf(request: FastifyRequest): Query | PlatformError {
   const unreadable = unreadableParameter(request.originalUrl);
   if (unreadable === null) return request.query as Query;
-  throw invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
+  return invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
 }
 
-/** The value of the first header in `names` that the request has; throws `400` for an invalid one. */
-function idempotencyKeyOf(request: FastifyRequest, names: readonly string[]): string | undefined {
+/** The value of the first header in `names` that the request has; the refusal of an invalid one. */
+function idempotencyKeyOf(request: FastifyRequest, names: readonly string[]) {
   const name = names.find((one) => request.headers[one] !== undefined);
-  const key = name === undefined ? undefined : onceGiven(request, name);
+  const key = name === undefined ? undefined : request.headers[name];
   if (name === undefined || key === undefined) return undefined;
-  if (key === '' || key.length > idempotencyKeyMax) {
-    throw invalid(name, `must be 1 to ${idempotencyKeyMax} characters`);
-  }
-  return key;
+  if (typeof key !== 'string' || isRepeated(request, name))
+    return invalid(name, 'must be given once');
+  if (key !== '' && key.length <= idempotencyKeyMax) return key;
+  return invalid(name, `must be 1 to ${idempotencyKeyMax} characters`);
 }

@@ -83,11 +83,6 @@ interface DeliverySlices {
   readonly deliveries: Deliveries;
   /** Whether keys need the scopes of `API_KEY_PERMISSIONS=strict`. */
   readonly isStrict: boolean;
-  /** The organization's job, or `404`. */
-  findJob(
-    organizationId: string,
-    id: string,
-  ): Promise<{ readonly id: string; readonly conversation_id: string }>;
 }
 
 export function deliveryRoutes(server: Server, slices: DeliverySlices) {
@@ -115,16 +110,16 @@ function getRoute(server: Server, slices: DeliverySlices) {
   );
 }
 
-function listOfJobRoute(server: Server, { deliveries, findJob, isStrict }: DeliverySlices) {
+function listOfJobRoute(server: Server, { deliveries, isStrict }: DeliverySlices) {
   const requireJob = async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
-    await findJob(callerOf(request).organizationId, jobId);
+    await deliveries.jobs.find(callerOf(request).organizationId, jobId);
   };
   const options = { errorHandler: unknownFirst(requireJob), schema: listOfJobSchema };
   server.get('/api/jobs/:jobId/deliveries', options, async (request) => {
     const { params, query: page } = request;
     const { organizationId, scopes } = callerOf(request);
-    const job = await findJob(organizationId, params.jobId);
+    const job = await deliveries.jobs.find(organizationId, params.jobId);
     const { hidden } = typesByScopes(scopes, isStrict);
     return { ...(await deliveries.listOfJob(organizationId, job, hidden, page)), ...page };
   });

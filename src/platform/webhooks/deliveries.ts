@@ -5,6 +5,7 @@ import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import { defaultAgentId } from '../../core/agents/agents.ts';
 import type { Context } from '../../core/context/context.ts';
 import { type EventType, events } from '../../core/events/events.ts';
+import type { Jobs } from '../../core/jobs/jobs.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { allAgents, isId, newId } from '../../kernel/ids.ts';
@@ -23,9 +24,11 @@ import { findWebhook, lockWebhook, type WebhookRow } from './webhooks.store.ts';
 
 export class Deliveries {
   readonly #context: Context;
+  readonly jobs: Jobs;
 
-  constructor(context: Context) {
+  constructor(context: Context, jobs: Jobs) {
     this.#context = context;
+    this.jobs = jobs;
   }
 
   /** The delivery of a webhook, or `404`. */
