@@ -74,7 +74,7 @@ describe.each(await engines())('on $name', (engine) => {
     await api.beat();
 
     expect([api.live('api'), api.live('worker'), api.live('scheduler')]).toEqual([1, 1, 0]);
-    expect(api.skills()).toEqual(new Set([echo]));
+    expect(api.skills()).toEqual(new Set(['util/v1.0/echo']));
   });
 
   test('a process counts on a capability while every live process announces it', async () => {

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, pageOf, type Schema } from './client.ts';
+import { api, get, pageOf, post, put, remove, type Schema } from './client.ts';
 
 /** The largest page of the API: an organization has few agents. */
 const most = 200;
@@ -29,22 +29,21 @@ export const agentQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['agents', agentId],
     async queryFn(): Promise<AgentForSession> {
-      const params = { path: { agentId }, query: { include: 'missing_scopes' as const } };
-      const { missing_scopes = [], ...agent } = await body(
-        api.GET('/api/agents/{agentId}', { params }),
-      );
+      const { missing_scopes = [], ...agent } = await get('/api/agents/{agentId}', {
+        path: { agentId },
+        query: { include: 'missing_scopes' },
+      });
       return { ...agent, missing_scopes };
     },
   });
 
-export const createAgent = (agent: Schema<'NewAgent'>) =>
-  body(api.POST('/api/agents', { body: agent }));
+export const createAgent = (agent: Schema<'NewAgent'>) => post('/api/agents', { body: agent });
 
 export const changeAgent = (agentId: string, changes: Schema<'AgentChanges'>) =>
-  body(api.PUT('/api/agents/{agentId}', { params: { path: { agentId } }, body: changes }));
+  put('/api/agents/{agentId}', { path: { agentId }, body: changes });
 
 export const deleteAgent = (agentId: string) =>
-  body(api.DELETE('/api/agents/{agentId}', { params: { path: { agentId } } }));
+  remove('/api/agents/{agentId}', { path: { agentId } });
 
 export const agentVersionsQuery = (agentId: string, version: number, page: number, size: number) =>
   queryOptions({
@@ -60,19 +59,13 @@ export const agentVersionQuery = (agentId: string, version: number, compare?: nu
   queryOptions({
     queryKey: ['agents', agentId, 'version', version, compare ?? null],
     queryFn: () =>
-      body(
-        api.GET('/api/agents/{agentId}/versions/{version}', {
-          params: {
-            path: { agentId, version: `${version}` },
-            query: compare === undefined ? {} : { compare },
-          },
-        }),
-      ),
+      get('/api/agents/{agentId}/versions/{version}', {
+        path: { agentId, version: `${version}` },
+        query: compare === undefined ? {} : { compare },
+      }),
   });
 
 export const restoreAgentVersion = (agentId: string, version: number) =>
-  body(
-    api.POST('/api/agents/{agentId}/versions/{version}/restore', {
-      params: { path: { agentId, version: `${version}` } },
-    }),
-  );
+  post('/api/agents/{agentId}/versions/{version}/restore', {
+    path: { agentId, version: `${version}` },
+  });

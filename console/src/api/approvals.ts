@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, pageOf, type QueryOf, type Schema } from './client.ts';
+import { api, get, pageOf, post, type QueryOf, type Schema } from './client.ts';
 import { live } from './queries.ts';
 
 export type Approval = Schema<'Approval'>;
@@ -31,8 +31,7 @@ export const pendingOfJobQuery = (jobId: string) =>
 export const approvalQuery = (approvalId: string) =>
   queryOptions({
     queryKey: ['approvals', approvalId],
-    queryFn: () =>
-      body(api.GET('/api/approvals/{approvalId}', { params: { path: { approvalId } } })),
+    queryFn: () => get('/api/approvals/{approvalId}', { path: { approvalId } }),
     refetchInterval: live,
   });
 
@@ -42,11 +41,11 @@ export function decideApproval(
   verb: Verb,
   { reason, answer }: { reason: string; answer?: Record<string, unknown> | undefined },
 ) {
-  const params = { path: { approvalId } };
+  const path = { approvalId };
   const given = reason.trim() === '' ? {} : { reason };
   if (verb === 'reject') {
-    return body(api.POST('/api/approvals/{approvalId}/reject', { params, body: given }));
+    return post('/api/approvals/{approvalId}/reject', { path, body: given });
   }
   const filled = answer === undefined ? given : { ...given, answer };
-  return body(api.POST('/api/approvals/{approvalId}/approve', { params, body: filled }));
+  return post('/api/approvals/{approvalId}/approve', { path, body: filled });
 }

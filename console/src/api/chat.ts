@@ -1,5 +1,5 @@
 /** Sends the tasks of a chat to an agent. */
-import { api, body, type Schema } from './client.ts';
+import { post, type Schema } from './client.ts';
 
 /** The overrides of the agent's saved fields in a chat. */
 export type Overrides = Schema<'AgentOverrides'>;
@@ -28,19 +28,16 @@ export function giveTask(given: ChatTask) {
     ...(user !== '' && { 'x-user-id': headerText(user) }),
   };
   if (overrides !== null) {
-    const params = { path: { agentId }, header };
-    return body(
-      api.POST('/api/agents/{agentId}/trials', {
-        params,
-        body: { agent: overrides, input: { task } },
-      }),
-    );
+    return post('/api/agents/{agentId}/trials', {
+      path: { agentId },
+      header,
+      body: { agent: overrides, input: { task } },
+    });
   }
   const path = { category: 'agent', version: 'v1.0', skillName: 'run-task' };
-  return body(
-    api.POST('/api/{category}/{version}/{skillName}', {
-      params: { path, header: { ...header, 'x-agent-id': agentId } },
-      body: { task },
-    }),
-  );
+  return post('/api/{category}/{version}/{skillName}', {
+    path,
+    header: { ...header, 'x-agent-id': agentId },
+    body: { task },
+  });
 }

@@ -97,6 +97,50 @@ export async function body<T>(request: Promise<Answer<T>>): Promise<T> {
   return data as T;
 }
 
+type Method = 'get' | 'post' | 'put' | 'delete';
+type Operation = { readonly parameters: object; readonly responses: object };
+/** The paths that have an operation of a method. */
+type PathOf<M extends Method> = {
+  [Path in keyof paths]: paths[Path][M] extends Operation ? Path : never;
+}[keyof paths];
+
+/** The parameters and the body of an operation. */
+type Given<Op> = (Op extends { parameters: infer Parameters }
+  ? Pick<Parameters, Extract<keyof Parameters, 'path' | 'query' | 'header'>>
+  : object) &
+  (Op extends { requestBody: { content: { 'application/json': infer Body } } }
+    ? { body: Body }
+    : Op extends { requestBody?: { content: { 'application/json': infer Body } } }
+      ? { body?: Body }
+      : object);
+
+/** The body of a success. */
+type Success<Op> = Op extends { responses: infer Responses }
+  ? JsonOf<Responses[Extract<keyof Responses, 200 | 201 | 202>]>
+  : never;
+type JsonOf<Response> = Response extends { content: { 'application/json': infer Json } }
+  ? Json
+  : never;
+
+/** Requests an operation of a method; returns the body of the answer, and throws an `ApiError` for a refusal. */
+const requestWith =
+  <M extends Method>(method: M) =>
+  <Path extends PathOf<M>>(
+    path: Path,
+    ...[given]: object extends Given<paths[Path][M]>
+      ? [given?: Given<paths[Path][M]>]
+      : [given: Given<paths[Path][M]>]
+  ): Promise<Success<paths[Path][M]>> => {
+    const { body: sent, ...params } = (given ?? {}) as { readonly body?: unknown };
+    const init = { params, ...(sent !== undefined && { body: sent }) };
+    return body(api.request(method, path as never, init as never));
+  };
+
+export const get = requestWith('get');
+export const post = requestWith('post');
+export const put = requestWith('put');
+export const remove = requestWith('delete');
+
 /** A list whose body is an array, with the total from the headers. */
 export async function listed<T>(
   request: Promise<Answer<T[]>>,

@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, listed, type QueryOf, type Schema, wholePage } from './client.ts';
+import { api, get, listed, type QueryOf, type Schema, wholePage } from './client.ts';
 
 export type Message = Schema<'Message'>;
 export type TokenUsage = Schema<'TokenUsage'>;
@@ -18,7 +18,7 @@ export const conversationsQuery = (query: ConversationFilters) =>
 export const conversationQuery = (id: string) =>
   queryOptions({
     queryKey: ['conversations', id],
-    queryFn: () => body(api.GET('/api/conversations/{id}', { params: { path: { id } } })),
+    queryFn: () => get('/api/conversations/{id}', { path: { id } }),
   });
 
 /**
@@ -43,8 +43,7 @@ export const messagesQuery = (id: string, page: number, updatedAt: string) =>
 export const tokenUsageQuery = (id: string, updatedAt: string) =>
   queryOptions({
     queryKey: ['conversations', id, 'token-usage', updatedAt],
-    queryFn: () =>
-      body(api.GET('/api/conversations/{id}/token-usage', { params: { path: { id } } })),
+    queryFn: () => get('/api/conversations/{id}/token-usage', { path: { id } }),
     placeholderData: keepPreviousData,
   });
 
@@ -53,10 +52,6 @@ export const turnJobsQuery = (id: string, updatedAt: string) =>
   queryOptions({
     queryKey: ['conversations', id, 'jobs', updatedAt],
     queryFn: () =>
-      body(
-        api.GET('/api/jobs', {
-          params: { query: { conversation_id: id, include: 'timing', limit: 200 } },
-        }),
-      ),
+      get('/api/jobs', { query: { conversation_id: id, include: 'timing', limit: 200 } }),
     placeholderData: keepPreviousData,
   });

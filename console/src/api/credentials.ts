@@ -1,6 +1,6 @@
 /** Organizations' credentials for providers of models; for the administrator alone. */
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
+import { get, put, remove, type Schema } from './client.ts';
 
 /** As many as a page of the API may have: the providers of an organization are few. */
 const most = 200;
@@ -9,11 +9,10 @@ export const credentialsQuery = (organizationId: string) =>
   queryOptions({
     queryKey: ['credentials', organizationId],
     queryFn: () =>
-      body(
-        api.GET('/admin/organizations/{organizationId}/credentials', {
-          params: { path: { organizationId }, query: { limit: most } },
-        }),
-      ),
+      get('/admin/organizations/{organizationId}/credentials', {
+        path: { organizationId },
+        query: { limit: most },
+      }),
   });
 
 /** Replaces the stored credentials of the provider. */
@@ -22,16 +21,12 @@ export const replaceCredential = (
   provider: string,
   credential: Schema<'NewCredential'>,
 ) =>
-  body(
-    api.PUT('/admin/organizations/{organizationId}/credentials/{provider}', {
-      params: { path: { organizationId, provider } },
-      body: credential,
-    }),
-  );
+  put('/admin/organizations/{organizationId}/credentials/{provider}', {
+    path: { organizationId, provider },
+    body: credential,
+  });
 
 export const deleteCredential = (organizationId: string, provider: string) =>
-  body(
-    api.DELETE('/admin/organizations/{organizationId}/credentials/{provider}', {
-      params: { path: { organizationId, provider } },
-    }),
-  );
+  remove('/admin/organizations/{organizationId}/credentials/{provider}', {
+    path: { organizationId, provider },
+  });

@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type QueryOf, type Schema } from './client.ts';
+import { get, post, type QueryOf, type Schema } from './client.ts';
 
 export type Job = Schema<'Job'>;
 export type JobListItem = Schema<'JobListItem'>;
@@ -24,7 +24,7 @@ export const jobsQuery = (filters: JobFilters, withinMs?: number) =>
     queryKey: ['jobs', 'list', filters, withinMs],
     queryFn: () => {
       const after = withinMs && { created_after: new Date(Date.now() - withinMs).toISOString() };
-      return body(api.GET('/api/jobs', { params: { query: { ...filters, ...after } } }));
+      return get('/api/jobs', { query: { ...filters, ...after } });
     },
     placeholderData: keepPreviousData,
   });
@@ -44,12 +44,7 @@ export const childJobsQuery = (jobId: string, page: number) =>
 export const jobQuery = (jobId: string) =>
   queryOptions({
     queryKey: ['jobs', jobId],
-    queryFn: () =>
-      body(
-        api.GET('/api/jobs/{jobId}', {
-          params: { path: { jobId }, query: { include: 'origin' } },
-        }),
-      ),
+    queryFn: () => get('/api/jobs/{jobId}', { path: { jobId }, query: { include: 'origin' } }),
   });
 
 /** Steps that a page shows at once. */
@@ -60,14 +55,10 @@ export const jobStepsQuery = (jobId: string, page = 1) =>
   queryOptions({
     queryKey: ['jobs', jobId, 'steps', page],
     queryFn: () =>
-      body(
-        api.GET('/api/jobs/{jobId}/steps', {
-          params: {
-            path: { jobId },
-            query: { limit: stepsPageSize, offset: (page - 1) * stepsPageSize },
-          },
-        }),
-      ),
+      get('/api/jobs/{jobId}/steps', {
+        path: { jobId },
+        query: { limit: stepsPageSize, offset: (page - 1) * stepsPageSize },
+      }),
     placeholderData: keepPreviousData,
   });
 
@@ -79,26 +70,18 @@ export const jobWaitsQuery = (jobId: string) =>
   queryOptions({
     queryKey: ['jobs', jobId, 'steps', 'waiting'],
     queryFn: () =>
-      body(
-        api.GET('/api/jobs/{jobId}/steps', {
-          params: { path: { jobId }, query: { status: 'waiting', limit: waitsMax } },
-        }),
-      ),
+      get('/api/jobs/{jobId}/steps', {
+        path: { jobId },
+        query: { status: 'waiting', limit: waitsMax },
+      }),
   });
 
 export const jobDeliveriesQuery = (jobId: string) =>
   queryOptions({
     queryKey: ['jobs', jobId, 'deliveries'],
-    queryFn: () =>
-      body(
-        api.GET('/api/jobs/{jobId}/deliveries', {
-          params: { path: { jobId }, query: { limit: most } },
-        }),
-      ),
+    queryFn: () => get('/api/jobs/{jobId}/deliveries', { path: { jobId }, query: { limit: most } }),
   });
 
-export const cancelJob = (jobId: string) =>
-  body(api.POST('/api/jobs/{jobId}/cancel', { params: { path: { jobId } } }));
+export const cancelJob = (jobId: string) => post('/api/jobs/{jobId}/cancel', { path: { jobId } });
 
-export const retryJob = (jobId: string) =>
-  body(api.POST('/api/jobs/{jobId}/retry', { params: { path: { jobId } } }));
+export const retryJob = (jobId: string) => post('/api/jobs/{jobId}/retry', { path: { jobId } });

@@ -1,6 +1,6 @@
 /** Outside servers whose tools are skills; for the administrator alone. */
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, type PageAsked, type Schema } from './client.ts';
+import { api, body, get, type PageAsked, post, put, remove, type Schema } from './client.ts';
 import { live } from './queries.ts';
 
 export type McpServer = Schema<'McpServer'>;
@@ -10,14 +10,14 @@ export type McpServerChange = Partial<Schema<'McpServerChange'>>;
 export const mcpServersQuery = (page: PageAsked) =>
   queryOptions({
     queryKey: ['mcp-servers', page],
-    queryFn: () => body(api.GET('/admin/mcp-servers', { params: { query: page } })),
+    queryFn: () => get('/admin/mcp-servers', { query: page }),
     refetchInterval: live,
   });
 
 export const mcpServerQuery = (name: string) =>
   queryOptions({
     queryKey: ['mcp-servers', name],
-    queryFn: () => body(api.GET('/admin/mcp-servers/{name}', { params: { path: { name } } })),
+    queryFn: () => get('/admin/mcp-servers/{name}', { path: { name } }),
     refetchInterval: live,
   });
 
@@ -26,28 +26,21 @@ export const readMcpVersion = (
   name: string,
   { version, skill_name: skillName }: Schema<'RemoteSkillVersion'>,
 ) =>
-  body(
-    api.GET('/admin/mcp-servers/{name}/skills/{version}/{skillName}', {
-      params: { path: { name, version, skillName } },
-    }),
-  );
+  get('/admin/mcp-servers/{name}/skills/{version}/{skillName}', {
+    path: { name, version, skillName },
+  });
 
 export const addMcpServer = (name: string, server: McpServerChange) =>
-  body(api.POST('/admin/mcp-servers', { body: { name, ...server } as Schema<'NewMcpServer'> }));
+  post('/admin/mcp-servers', { body: { name, ...server } as Schema<'NewMcpServer'> });
 
 export const changeMcpServer = (name: string, change: McpServerChange) =>
-  body(
-    api.PUT('/admin/mcp-servers/{name}', {
-      params: { path: { name } },
-      body: change as Schema<'McpServerChange'>,
-    }),
-  );
+  put('/admin/mcp-servers/{name}', { path: { name }, body: change as Schema<'McpServerChange'> });
 
 export const refreshMcpServer = (name: string) =>
-  body(api.POST('/admin/mcp-servers/{name}/refresh', { params: { path: { name } } }));
+  post('/admin/mcp-servers/{name}/refresh', { path: { name } });
 
 export const deleteMcpServer = (name: string) =>
-  body(api.DELETE('/admin/mcp-servers/{name}', { params: { path: { name } } }));
+  remove('/admin/mcp-servers/{name}', { path: { name } });
 
 /** Accepts or rejects a version by the digest that was read. */
 export function decideMcpSkill(

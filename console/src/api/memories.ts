@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type PageAsked, type QueryOf, type Schema } from './client.ts';
+import { get, type PageAsked, post, put, type QueryOf, remove, type Schema } from './client.ts';
 import { live } from './queries.ts';
 
 type MemoryFilters = QueryOf<'listMemories'>;
@@ -9,18 +9,14 @@ export const memoriesQuery = (agentId: string, query: MemoryFilters) =>
   queryOptions({
     queryKey: ['memories', agentId, query],
     placeholderData: keepPreviousData,
-    queryFn: () =>
-      body(api.GET('/api/agents/{agentId}/memories', { params: { path: { agentId }, query } })),
+    queryFn: () => get('/api/agents/{agentId}/memories', { path: { agentId }, query }),
   });
 
 /** A page of the agents that have memories of a user. */
 export const agentsOfUserQuery = (userId: string, page: PageAsked) =>
   queryOptions({
     queryKey: ['memories', 'of user', userId, page],
-    queryFn: () =>
-      body(
-        api.GET('/api/users/{userId}/agents', { params: { path: { userId }, query: { ...page } } }),
-      ),
+    queryFn: () => get('/api/users/{userId}/agents', { path: { userId }, query: { ...page } }),
     refetchInterval: live,
   });
 
@@ -28,27 +24,16 @@ export const createMemory = (
   agentId: string,
   memory: Schema<'MemoryChanges'> & { user_id?: string },
 ) =>
-  body(
-    api.POST('/api/agents/{agentId}/memories', {
-      params: { path: { agentId } },
-      body: memory as Schema<'NewMemory'>,
-    }),
-  );
+  post('/api/agents/{agentId}/memories', {
+    path: { agentId },
+    body: memory as Schema<'NewMemory'>,
+  });
 
 export const changeMemory = (
   { agent_id: agentId, id: memoryId }: Schema<'Memory'>,
   changes: Schema<'MemoryChanges'>,
 ) =>
-  body(
-    api.PUT('/api/agents/{agentId}/memories/{memoryId}', {
-      params: { path: { agentId, memoryId } },
-      body: changes,
-    }),
-  );
+  put('/api/agents/{agentId}/memories/{memoryId}', { path: { agentId, memoryId }, body: changes });
 
 export const deleteMemory = ({ agent_id: agentId, id: memoryId }: Schema<'Memory'>) =>
-  body(
-    api.DELETE('/api/agents/{agentId}/memories/{memoryId}', {
-      params: { path: { agentId, memoryId } },
-    }),
-  );
+  remove('/api/agents/{agentId}/memories/{memoryId}', { path: { agentId, memoryId } });

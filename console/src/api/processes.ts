@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body } from './client.ts';
+import { get } from './client.ts';
 import { live } from './queries.ts';
 
 /** Those that were heard of lately; for the administrator alone. */
@@ -7,5 +7,5 @@ export const processesQuery = () =>
   queryOptions({
     queryKey: ['processes'],
     refetchInterval: live,
-    queryFn: () => body(api.GET('/admin/processes')),
+    queryFn: () => get('/admin/processes'),
   });

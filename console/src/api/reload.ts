@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body } from './client.ts';
+import { get, post } from './client.ts';
 import { live } from './queries.ts';
 
 /** How the last reload of the skills went, and what does not load; for the administrator alone. */
@@ -8,7 +8,7 @@ export const reloadQuery = queryOptions({
   refetchInterval: live,
   async queryFn({ client, queryKey }) {
     const before = client.getQueryData<{ ended_at: string | null }>(queryKey);
-    const now = await body(api.GET('/admin/skills/reload'));
+    const now = await get('/admin/skills/reload');
     if (before !== undefined && before.ended_at !== now.ended_at) {
       void client.invalidateQueries({ queryKey: ['skills'] });
     }
@@ -16,4 +16,4 @@ export const reloadQuery = queryOptions({
   },
 });
 
-export const reloadSkills = () => body(api.POST('/admin/skills/reload'));
+export const reloadSkills = () => post('/admin/skills/reload');

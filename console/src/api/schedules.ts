@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
+import { get, post, put, remove, type Schema } from './client.ts';
 import { live } from './queries.ts';
 
 export type Schedule = Schema<'ScheduledJob'>;
@@ -12,19 +12,14 @@ export const calendarMax = 200;
 export const schedulesQuery = () =>
   queryOptions({
     queryKey: ['schedules'],
-    queryFn: () =>
-      body(api.GET('/api/scheduled-jobs', { params: { query: { include: 'refusal' } } })),
+    queryFn: () => get('/api/scheduled-jobs', { query: { include: 'refusal' } }),
   });
 
 export const scheduleQuery = (jobId: string) =>
   queryOptions({
     queryKey: ['schedules', jobId],
     queryFn: () =>
-      body(
-        api.GET('/api/scheduled-jobs/{jobId}', {
-          params: { path: { jobId }, query: { include: 'refusal' } },
-        }),
-      ),
+      get('/api/scheduled-jobs/{jobId}', { path: { jobId }, query: { include: 'refusal' } }),
     refetchInterval: live,
   });
 
@@ -33,11 +28,7 @@ export const scheduleRunsQuery = (jobId: string, limit: number, offset = 0) =>
   queryOptions({
     queryKey: ['schedules', jobId, 'runs', { limit, offset }],
     queryFn: () =>
-      body(
-        api.GET('/api/scheduled-jobs/{jobId}/runs', {
-          params: { path: { jobId }, query: { limit, offset } },
-        }),
-      ),
+      get('/api/scheduled-jobs/{jobId}/runs', { path: { jobId }, query: { limit, offset } }),
     placeholderData: keepPreviousData,
     refetchInterval: live,
   });
@@ -47,27 +38,21 @@ export const cronPreviewQuery = (cron_expression: string, timezone: string, coun
   queryOptions({
     queryKey: ['cron', cron_expression, timezone, count],
     queryFn: () =>
-      body(
-        api.GET('/api/scheduled-jobs/preview', {
-          params: { query: { cron_expression, timezone, count } },
-        }),
-      ),
+      get('/api/scheduled-jobs/preview', { query: { cron_expression, timezone, count } }),
     refetchInterval: 60_000,
   });
 
 export const createSchedule = (fields: Schema<'NewScheduledJob'>) =>
-  body(api.POST('/api/scheduled-jobs', { body: fields }));
+  post('/api/scheduled-jobs', { body: fields });
 
 export const changeSchedule = (jobId: string, changes: Partial<Schema<'ScheduledJobChanges'>>) =>
-  body(
-    api.PUT('/api/scheduled-jobs/{jobId}', {
-      params: { path: { jobId } },
-      body: changes as Schema<'ScheduledJobChanges'>,
-    }),
-  );
+  put('/api/scheduled-jobs/{jobId}', {
+    path: { jobId },
+    body: changes as Schema<'ScheduledJobChanges'>,
+  });
 
 export const deleteSchedule = (jobId: string) =>
-  body(api.DELETE('/api/scheduled-jobs/{jobId}', { params: { path: { jobId } } }));
+  remove('/api/scheduled-jobs/{jobId}', { path: { jobId } });
 
 export const runSchedule = (jobId: string) =>
-  body(api.POST('/api/scheduled-jobs/{jobId}/run', { params: { path: { jobId } } }));
+  post('/api/scheduled-jobs/{jobId}/run', { path: { jobId } });

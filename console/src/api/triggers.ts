@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, pageOf, type Schema } from './client.ts';
+import { api, get, pageOf, post, put, remove, type Schema } from './client.ts';
 import { live } from './queries.ts';
 
 export type Trigger = Schema<'AgentTrigger'>;
@@ -22,11 +22,10 @@ export const triggerQuery = (triggerId: string) =>
   queryOptions({
     queryKey: ['triggers', triggerId],
     queryFn: () =>
-      body(
-        api.GET('/api/agent-triggers/{triggerId}', {
-          params: { path: { triggerId }, query: { include: 'refusal' } },
-        }),
-      ),
+      get('/api/agent-triggers/{triggerId}', {
+        path: { triggerId },
+        query: { include: 'refusal' },
+      }),
     refetchInterval: live,
   });
 
@@ -34,22 +33,19 @@ export const triggerCallsQuery = (triggerId: string, limit: number, offset: numb
   queryOptions({
     queryKey: ['triggers', triggerId, 'calls', { limit, offset }],
     queryFn: () =>
-      body(
-        api.GET('/api/agent-triggers/{triggerId}/calls', {
-          params: { path: { triggerId }, query: { limit, offset } },
-        }),
-      ),
+      get('/api/agent-triggers/{triggerId}/calls', {
+        path: { triggerId },
+        query: { limit, offset },
+      }),
     placeholderData: keepPreviousData,
     refetchInterval: live,
   });
 
 export const createTrigger = (fields: Partial<Schema<'NewAgentTrigger'>>) =>
-  body(api.POST('/api/agent-triggers', { body: fields as Schema<'NewAgentTrigger'> }));
+  post('/api/agent-triggers', { body: fields as Schema<'NewAgentTrigger'> });
 
 export const changeTrigger = (triggerId: string, changes: Schema<'AgentTriggerChanges'>) =>
-  body(
-    api.PUT('/api/agent-triggers/{triggerId}', { params: { path: { triggerId } }, body: changes }),
-  );
+  put('/api/agent-triggers/{triggerId}', { path: { triggerId }, body: changes });
 
 export const deleteTrigger = (triggerId: string) =>
-  body(api.DELETE('/api/agent-triggers/{triggerId}', { params: { path: { triggerId } } }));
+  remove('/api/agent-triggers/{triggerId}', { path: { triggerId } });

@@ -1,6 +1,6 @@
 /** The usage and budgets of agents, API keys and scheduled jobs. */
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type QueryOf, type Schema } from './client.ts';
+import { get, put, type QueryOf, remove, type Schema } from './client.ts';
 
 /** What tokens are counted for. */
 export interface Owner {
@@ -27,31 +27,26 @@ export const usageQuery = ({ kind, id }: Owner) =>
       const path = { agentId: id, jobId: id, id };
       switch (kind) {
         case 'agent':
-          return body(api.GET('/api/agents/{agentId}/usage', { params: { path } }));
+          return get('/api/agents/{agentId}/usage', { path });
         case 'api_key':
-          return body(api.GET('/admin/api-keys/{id}/usage', { params: { path } }));
+          return get('/admin/api-keys/{id}/usage', { path });
         case 'scheduled_job':
-          return body(api.GET('/api/scheduled-jobs/{jobId}/usage', { params: { path } }));
+          return get('/api/scheduled-jobs/{jobId}/usage', { path });
       }
     },
   });
 
 /** Replaces the budget; null is no limit. */
 export const setBudget = ({ kind, id }: Owner, budget: Schema<'BudgetFields'>) =>
-  body<unknown>(
-    api.PUT(pathOf[kind], {
-      params: { path: { agentId: id, jobId: id, id } },
-      body: budget,
-    }),
-  );
+  put(pathOf[kind], { path: { agentId: id, jobId: id, id }, body: budget });
 
 export const deleteBudget = ({ kind, id }: Owner) =>
-  body<unknown>(api.DELETE(pathOf[kind], { params: { path: { agentId: id, jobId: id, id } } }));
+  remove(pathOf[kind], { path: { agentId: id, jobId: id, id } });
 
 /** By day and owner, the newest day first; for the administrator. */
 export const allUsageQuery = (query: UsageFilters) =>
   queryOptions({
     queryKey: ['usage', 'all', query],
     placeholderData: keepPreviousData,
-    queryFn: () => body(api.GET('/admin/usage', { params: { query } })),
+    queryFn: () => get('/admin/usage', { query }),
   });

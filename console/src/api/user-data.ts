@@ -3,7 +3,7 @@ import {
   type ErasedUserData as Erased,
   eraseAll,
 } from '../../../packages/client/src/erase-user.ts';
-import { ApiError, api, body, consoleHeaders } from './client.ts';
+import { ApiError, consoleHeaders, remove } from './client.ts';
 
 export type { Erased };
 
@@ -21,6 +21,5 @@ export async function exportUser(userId: string): Promise<Blob> {
 /** Erases the data; returns the summed counts. Throws where the database's log is held for long. */
 export function eraseUser(userId: string, cancelsJobs: boolean): Promise<Erased> {
   const query = { cancel_jobs: cancelsJobs ? 'true' : 'false' } as const;
-  const params = { path: { userId }, query };
-  return eraseAll(() => body(api.DELETE('/api/users/{userId}/data', { params })));
+  return eraseAll(() => remove('/api/users/{userId}/data', { path: { userId }, query }));
 }
