@@ -137,7 +137,7 @@ module.exports = {
       severity: 'error',
       from: {
         ...product,
-        pathNot: `${product.pathNot}|^src/adapters/database/(sqlite|backup|inspect|wal-loss)[.]ts$`,
+        pathNot: `${product.pathNot}|^src/adapters/database/(sqlite|group-commit|backup|inspect|wal-loss)[.]ts$`,
       },
       to: { path: '^(node:)?sqlite$' },
     },

@@ -12,11 +12,11 @@ import { sql } from 'kysely';
 import type { Database, Transaction } from '../src/adapters/database/database.ts';
 import { openPostgres } from '../src/adapters/database/postgres.ts';
 import { WatchedWrites } from '../src/adapters/database/watched-writes.ts';
-import { startHealth } from '../src/adapters/http/health.ts';
-import { createMemoryRateLimiter } from '../src/adapters/http/rate-limit.ts';
+import { Health } from '../src/adapters/http/health.ts';
+import { MemoryRateLimiter } from '../src/adapters/http/rate-limit.ts';
 import { createServer, type Server } from '../src/adapters/http/server.ts';
 import { OpenStreams } from '../src/adapters/http/streams.ts';
-import { metricsSource } from '../src/apps/composition/metrics-source.ts';
+import { GaugeReader } from '../src/apps/composition/gauges.ts';
 import type { Parts } from '../src/apps/composition/parts.ts';
 import { registerRoutes } from '../src/apps/composition/routes.ts';
 import { composeSlices, type Slices } from '../src/apps/composition/slices.ts';
@@ -176,16 +176,16 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     answerMs: 1_000,
     unreadBytes: 1,
   });
-  const health = startHealth([], systemClock, log);
+  const health = new Health([], systemClock, log);
   const reloads = new Reloads(slices.context, 'explain', null, null);
   const writes = new WatchedWrites(parts.database);
   const waiting = { dispatcher: slices.webhooks.dispatcher, embeddings: null, writes };
-  const source = metricsSource(parts, systemClock, waiting, () => 1);
+  const gauges = new GaugeReader(parts, systemClock, waiting, () => 1);
   registerRoutes(server, {
     ...{ parts, slices, clock: systemClock },
-    state: { reloads, health, source, stopping: new AbortController().signal },
+    state: { reloads, health, gauges, stopping: new AbortController().signal },
     http: {
-      limiter: createMemoryRateLimiter(systemClock),
+      limiter: new MemoryRateLimiter(systemClock),
       streams: new OpenStreams({ perKey: 1, perOrganization: 1, perAddress: 1 }, null),
       document: async () => ({ bytes: Buffer.alloc(0), etag: '' }),
       unmatched: () => notFound('Route'),

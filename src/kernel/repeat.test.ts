@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { repeat } from './repeat.ts';
+import { Repeated } from './repeat.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
@@ -13,7 +13,7 @@ const noError = (error: unknown) => expect.fail(String(error));
 describe('what is repeated', () => {
   test('is done at once, and then at its interval until it is stopped', async () => {
     const task = vi.fn(async () => {});
-    const repeated = repeat(100, task, noError);
+    const repeated = new Repeated(100, task, noError);
     expect(task).toHaveBeenCalledTimes(1);
 
     await vi.advanceTimersByTimeAsync(350);
@@ -27,7 +27,7 @@ describe('what is repeated', () => {
   test('never runs beside itself, and is waited for at the stop', async () => {
     const held = Promise.withResolvers<void>();
     const task = vi.fn(() => held.promise);
-    const repeated = repeat(100, task, noError);
+    const repeated = new Repeated(100, task, noError);
     await vi.advanceTimersByTimeAsync(500);
     expect(task).toHaveBeenCalledTimes(1);
 
@@ -46,7 +46,7 @@ describe('what is repeated', () => {
     const errors: unknown[] = [];
     const failure = new Error('not now');
     const task = vi.fn().mockRejectedValueOnce(failure).mockResolvedValue(undefined);
-    const repeated = repeat(100, task, (error) => errors.push(error));
+    const repeated = new Repeated(100, task, (error) => errors.push(error));
 
     await vi.advanceTimersByTimeAsync(100);
 

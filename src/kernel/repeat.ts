@@ -1,37 +1,37 @@
-/** A periodic task in the background. */
-export interface Repeated {
-  /** Stops it; resolves when a run under way has ended. */
-  stop(): Promise<void>;
-}
-
 /**
- * Runs `task` at once and then at an interval, one run at a time: an interval that ends during a run is
- * skipped. `onError` gets each failure, and the task runs again.
+ * A periodic task in the background. Runs at once and then at an interval, one run at a time: an interval that ends
+ * during a run is skipped. `onError` gets each failure, and the task runs again.
  */
-export function repeat(
-  everyMs: number,
-  task: () => Promise<unknown>,
-  onError: (error: unknown) => void,
-): Repeated {
-  let underWay: Promise<void> | null = null;
-  const run = () => {
-    underWay ??= attempt().finally(() => {
-      underWay = null;
+export class Repeated {
+  readonly #task: () => Promise<unknown>;
+  readonly #onError: (error: unknown) => void;
+  readonly #timer: NodeJS.Timeout;
+  #underWay: Promise<void> | null = null;
+
+  constructor(everyMs: number, task: () => Promise<unknown>, onError: (error: unknown) => void) {
+    this.#task = task;
+    this.#onError = onError;
+    this.#run();
+    this.#timer = setInterval(() => this.#run(), everyMs).unref();
+  }
+
+  /** Stops it; resolves when a run under way has ended. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#underWay;
+  }
+
+  #run(): void {
+    this.#underWay ??= this.#attempt().finally(() => {
+      this.#underWay = null;
     });
-  };
-  async function attempt(): Promise<void> {
+  }
+
+  async #attempt(): Promise<void> {
     try {
-      await task();
+      await this.#task();
     } catch (error) {
-      onError(error);
+      this.#onError(error);
     }
   }
-  run();
-  const timer = setInterval(run, everyMs).unref();
-  return {
-    async stop() {
-      clearInterval(timer);
-      await underWay;
-    },
-  };
 }

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import { manualClock } from '../../test/support/manual-clock.ts';
-import { createSharedRead } from './shared-read.ts';
+import { SharedRead } from './shared-read.ts';
 
 /** A reading whose source answers when the test says so. */
 function reading() {
   const clock = manualClock();
   const asked: PromiseWithResolvers<number>[] = [];
-  const read = createSharedRead(clock, () => {
+  const shared = new SharedRead(clock, () => {
     const one = Promise.withResolvers<number>();
     asked.push(one);
     return one.promise;
   });
-  return { clock, asked, read };
+  return { clock, asked, read: () => shared.get() };
 }
 
 test('a value that is read quickly is current', async () => {

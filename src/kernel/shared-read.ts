@@ -13,40 +13,42 @@ const keptMs = 60_000;
 /** After this time a read counts as failed, and another one may begin. */
 const givenUpMs = 30_000;
 
-/** The value, or null when it is not known. Never rejects. */
-export type SharedRead<T> = () => Promise<T | null>;
+export class SharedRead<T> {
+  readonly #clock: Clock;
+  readonly #read: () => Promise<T>;
+  #underWay: { readonly startedAt: number; readonly done: Promise<void> } | null = null;
+  #last: { readonly value: T; readonly readAt: number } | null = null;
 
-export function createSharedRead<T>(
-  clock: Pick<Clock, 'monotonic'>,
-  read: () => Promise<T>,
-): SharedRead<T> {
-  let underWay: { readonly startedAt: number; readonly done: Promise<void> } | null = null;
-  let last: { readonly value: T; readonly readAt: number } | null = null;
-
-  function begin() {
-    const startedAt = clock.monotonic();
-    const one = {
-      startedAt,
-      done: read()
-        .then(
-          (value) => {
-            if (last === null || last.readAt <= startedAt) last = { value, readAt: startedAt };
-          },
-          // After a failed read the value is unknown; an old value would hide the failure.
-          () => {
-            last = null;
-          },
-        )
-        .finally(() => {
-          if (underWay === one) underWay = null;
-        }),
-    };
-    return one;
+  constructor(clock: Clock, read: () => Promise<T>) {
+    this.#clock = clock;
+    this.#read = read;
   }
 
-  return async () => {
-    if (underWay === null || clock.monotonic() - underWay.startedAt > givenUpMs) underWay = begin();
-    await withDeadline(underWay.done, answerWaitMs);
-    return last !== null && clock.monotonic() - last.readAt <= keptMs ? last.value : null;
-  };
+  /** The value, or null when it is not known. Never rejects. */
+  async get(): Promise<T | null> {
+    const now = this.#clock.monotonic();
+    if (this.#underWay === null || now - this.#underWay.startedAt > givenUpMs) this.#begin(now);
+    await withDeadline(this.#underWay?.done, answerWaitMs);
+    const last = this.#last;
+    return last !== null && this.#clock.monotonic() - last.readAt <= keptMs ? last.value : null;
+  }
+
+  #begin(startedAt: number): void {
+    const done = this.#read()
+      .then(
+        (value) => {
+          const isNewer = this.#last === null || this.#last.readAt <= startedAt;
+          if (isNewer) this.#last = { value, readAt: startedAt };
+        },
+        // After a failed read the value is unknown; an old value would hide the failure.
+        () => {
+          this.#last = null;
+        },
+      )
+      .finally(() => {
+        if (this.#underWay === one) this.#underWay = null;
+      });
+    const one = { startedAt, done };
+    this.#underWay = one;
+  }
 }

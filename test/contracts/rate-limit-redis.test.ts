@@ -1,11 +1,11 @@
 /** The limit that processes share (specification: Limits), on a real Redis by its own clock. */
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import {
-  createMemoryRateLimiter,
+  MemoryRateLimiter,
   type RateDecision,
   type RateLimiter,
 } from '../../src/adapters/http/rate-limit.ts';
-import { createRedisRateLimiter } from '../../src/adapters/http/rate-limit-redis.ts';
+import { RedisRateLimiter } from '../../src/adapters/http/rate-limit-redis.ts';
 import { openRedis, type Redis } from '../../src/adapters/redis/redis.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -30,8 +30,9 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
     const redis = openRedis(server.url, log);
     onTestFinished(() => redis.close());
     await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
-    const local = createMemoryRateLimiter(systemClock);
-    return { ...createRedisRateLimiter(redis, local, () => processes, log), redis };
+    const local = new MemoryRateLimiter(systemClock);
+    const made = new RedisRateLimiter(redis, local, () => processes, log);
+    return { hit: (...hit) => made.hit(...hit), redis };
   }
 
   /** The moments of a key's hits, each moved by so many milliseconds. */

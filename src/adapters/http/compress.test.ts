@@ -2,6 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLogger } from '../../kernel/log.ts';
 import { compressAnswers } from './compress.ts';
+import { Metrics } from './metrics.ts';
 import { createServer, type Server } from './server.ts';
 
 const limits = { perAddress: 10, stallMs: 60_000, answerMs: 60_000, unreadBytes: 10_000_000 };
@@ -10,7 +11,11 @@ const small = { id: 1 };
 
 let server: Server;
 beforeAll(async () => {
-  server = createServer(createLogger('silent'), { answered() {}, refused() {} }, limits);
+  server = createServer(
+    createLogger('silent'),
+    new Metrics({ version: '1.0.0', roles: 'api' }).http,
+    limits,
+  );
   compressAnswers(server);
   server.get('/large', async () => large);
   server.get('/small', async () => small);

@@ -7,6 +7,7 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 import { createLogger } from '../../kernel/log.ts';
 import { ClientAddresses } from './client-address.ts';
 import { type ConnectionLimits, countByKey } from './connections.ts';
+import { Metrics } from './metrics.ts';
 import { createServer } from './server.ts';
 
 const mebibyte = 1024 * 1024;
@@ -24,7 +25,7 @@ afterEach(async () => {
 async function started(limits: Partial<ConnectionLimits>, clients?: ClientAddresses) {
   const server = createServer(
     createLogger('silent'),
-    { answered() {}, refused() {} },
+    new Metrics({ version: '1.0.0', roles: 'api' }).http,
     { ...patient, ...limits },
     clients,
   );

@@ -35,103 +35,140 @@ const checkEveryMs = 500;
 const unreadGraceMs = 1_000;
 const warnEveryMs = 60_000;
 
-interface Connection {
+class Connection {
   readonly socket: Socket;
-  readonly watching: Watching;
+  readonly all: Connections;
   /** Whether it is one of a trusted proxy. */
   readonly isProxied: boolean;
   /** That of the connection, or that of the client of a proxy's last request. */
   address: string;
   /** Whether it counts for its address. */
-  isCounted: boolean;
+  isCounted = false;
   /** Requests of a valid key under way; not of a proxy's connection. */
-  readonly ofKeys: Set<ServerResponse>;
+  readonly ofKeys = new Set<ServerResponse>();
   /** Requests under way through a proxy that count for the address of their client. */
-  readonly ofClients: Map<ServerResponse, string>;
+  readonly ofClients = new Map<ServerResponse, string>();
   /** Responses that are not completely sent, in the order of their requests. */
-  readonly open: ServerResponse[];
-  readonly waiting: [IncomingMessage, ServerResponse][];
+  readonly open: ServerResponse[] = [];
+  readonly waiting: [IncomingMessage, ServerResponse][] = [];
   /** Since when the first of `open` has had bytes that its client has not read. */
-  unreadSince: number | null;
+  unreadSince: number | null = null;
   /** Since when bytes of the first of `open` have been under way to the client without a pause. */
-  sendingSince: number | null;
+  sendingSince: number | null = null;
+
+  constructor(all: Connections, socket: Socket) {
+    const peer = plainAddress(socket.remoteAddress);
+    this.socket = socket;
+    this.all = all;
+    this.isProxied = all.clients.isProxy(peer);
+    this.address = networkOf(peer);
+  }
 }
 
-type Cut = (connection: Connection, why: string) => void;
-
-interface Watching {
+/** The connections of a server, whose requests reach `handler` within the limits. */
+export class Connections {
   readonly handler: RequestListener;
   readonly limits: ConnectionLimits;
   readonly clients: ClientAddresses;
-  readonly connections: Map<Socket, Connection>;
   /** What counts for each address. */
-  readonly byAddress: Map<string, number>;
-  readonly cut: Cut;
-}
+  readonly byAddress = new Map<string, number>();
+  readonly #log: Logger;
+  readonly #open = new Map<Socket, Connection>();
+  #warnedAt = Number.NEGATIVE_INFINITY;
 
-/** Returns a listener that calls `handler` within the limits; `watch` applies them to a server. */
-export function createConnections(
-  handler: RequestListener,
-  limits: ConnectionLimits,
-  clients: ClientAddresses,
-  log: Logger,
-): { readonly listener: RequestListener; watch(server: Server): void } {
-  const watching: Watching = {
-    handler,
-    limits,
-    clients,
-    connections: new Map(),
-    byAddress: new Map(),
-    cut: createCut(log),
-  };
-  return {
-    listener: (request, response) => listen(watching, request, response),
-    watch: (server) => watch(watching, server),
-  };
-}
+  constructor(
+    handler: RequestListener,
+    limits: ConnectionLimits,
+    clients: ClientAddresses,
+    log: Logger,
+  ) {
+    this.handler = handler;
+    this.limits = limits;
+    this.clients = clients;
+    this.#log = log;
+  }
 
-/** Cuts a connection, and warns of it once a minute. */
-function createCut(log: Logger): Cut {
-  let warnedAt = Number.NEGATIVE_INFINITY;
-  return ({ socket, address }, why) => {
+  /** Applies the limits to a server whose requests `listen` handles. */
+  watch(server: Server): void {
+    const { stallMs } = this.limits;
+    server.on('connection', (socket) => this.#connect(socket));
+    // Node restarts this time with every byte that is sent or received.
+    server.setTimeout(stallMs, (socket) => {
+      const connection = this.#open.get(socket);
+      // Node never ends a connection that has sent no byte, so this does.
+      if (connection === undefined || connection.open.length === 0) socket.destroy();
+      else if (unreadBytesOf(connection) > 0) {
+        this.#cut(connection, `its client took nothing for ${stallMs} ms (RESPONSE_STALL_MS)`);
+      }
+    });
+    const checking = setInterval(() => this.#cutSlow(), checkEveryMs).unref();
+    server.once('close', () => clearInterval(checking));
+  }
+
+  listen(request: IncomingMessage, response: ServerResponse): void {
+    const connection = this.#open.get(request.socket);
+    if (connection === undefined) {
+      this.handler(request, response);
+      return;
+    }
+    if (connection.open.length < atOnceMax) {
+      begin(connection, request, response);
+      return;
+    }
+    connection.waiting.push([request, response]);
+    if (connection.waiting.length > waitingMax) {
+      this.#cut(connection, `it sent more than ${waitingMax} requests before their answers`);
+    }
+  }
+
+  #connect(socket: Socket): void {
+    const { perAddress } = this.limits;
+    const connection = new Connection(this, socket);
+    this.#open.set(socket, connection);
+    connectionsBySocket.set(socket, connection);
+    setCounted(connection, !connection.isProxied);
+    socket.once('close', () => {
+      this.#open.delete(socket);
+      setCounted(connection, false);
+      abandon(connection);
+    });
+    if (!connection.isProxied && (this.byAddress.get(connection.address) ?? 0) > perAddress) {
+      this.#cut(connection, `its address has ${perAddress} others (CONNECTIONS_PER_ADDRESS_MAX)`);
+    }
+  }
+
+  /** Cuts a connection, and warns of it once a minute. */
+  #cut({ socket, address }: Connection, why: string): void {
     socket.destroy();
     const now = performance.now();
-    const level = now - warnedAt < warnEveryMs ? 'debug' : 'warn';
-    if (level === 'warn') warnedAt = now;
-    log[level]({ address }, `connection cut: ${why}`);
-  };
-}
+    const level = now - this.#warnedAt < warnEveryMs ? 'debug' : 'warn';
+    if (level === 'warn') this.#warnedAt = now;
+    this.#log[level]({ address }, `connection cut: ${why}`);
+  }
 
-function watch(watching: Watching, server: Server): void {
-  const { limits, connections, cut } = watching;
-  server.on('connection', (socket) => connect(watching, socket));
-  // Node restarts this time with every byte that is sent or received.
-  server.setTimeout(limits.stallMs, (socket) => {
-    const connection = connections.get(socket);
-    // Node never ends a connection that has sent no byte, so this does.
-    if (connection === undefined || connection.open.length === 0) socket.destroy();
-    else if (unreadBytesOf(connection) > 0) {
-      cut(connection, `its client took nothing for ${limits.stallMs} ms (RESPONSE_STALL_MS)`);
+  /** Cuts connections of slow clients, and further ones until the limit of bytes holds. */
+  #cutSlow(): void {
+    const now = performance.now();
+    const unread: Unread[] = [];
+    for (const connection of this.#open.values()) {
+      if (connection.open.length === 0) continue;
+      const bytes = unreadBytesOf(connection);
+      connection.unreadSince = bytes === 0 ? null : (connection.unreadSince ?? now);
+      const isSending = connection.socket.writableLength > 0;
+      connection.sendingSince = isSending ? (connection.sendingSince ?? now) : null;
+      const { unreadSince: since, sendingSince } = connection;
+      if (sendingSince !== null && now - sendingSince > this.limits.answerMs) {
+        this.#cut(connection, `its client took too long for an answer (RESPONSE_TIMEOUT_MS)`);
+      } else if (since !== null) unread.push({ connection, bytes, since });
     }
-  });
-  const checking = setInterval(() => cutSlow(connections.values(), limits, cut), checkEveryMs);
-  checking.unref();
-  server.once('close', () => clearInterval(checking));
-}
-
-function connect(watching: Watching, socket: Socket): void {
-  const { limits, connections, byAddress, cut } = watching;
-  const connection = connectionOf(watching, socket);
-  connections.set(socket, connection);
-  connectionsBySocket.set(socket, connection);
-  setCounted(connection, !connection.isProxied);
-  socket.once('close', () => {
-    connections.delete(socket);
-    setCounted(connection, false);
-    abandon(connection);
-  });
-  if (!connection.isProxied && (byAddress.get(connection.address) ?? 0) > limits.perAddress) {
-    cut(connection, `its address has ${limits.perAddress} others (CONNECTIONS_PER_ADDRESS_MAX)`);
+    const late = unread.filter(({ since }) => now - since > unreadGraceMs);
+    let excess = unread.reduce((sum, { bytes }) => sum + bytes, 0) - this.limits.unreadBytes;
+    if (excess <= 0) return;
+    for (const { connection, bytes } of inOrderOfCutting(late)) {
+      this.#cut(connection, 'clients have too many bytes of answers unread (UNREAD_ANSWERS_MB)');
+      excess -= bytes;
+      if (excess <= 0) return;
+    }
   }
 }
 
@@ -144,7 +181,7 @@ const connectionsBySocket = new WeakMap<Socket, Connection>();
 export function countByAddress(request: IncomingMessage, response: ServerResponse): void {
   const connection = connectionsBySocket.get(request.socket);
   if (connection === undefined || !connection.isProxied || response.destroyed) return;
-  const { limits, clients, byAddress } = connection.watching;
+  const { limits, clients, byAddress } = connection.all;
   const address = networkOf(clients.of(request));
   if ((byAddress.get(address) ?? 0) >= limits.perAddress) {
     const message = `At most ${limits.perAddress} requests of one address may be under way at a time`;
@@ -165,17 +202,17 @@ export function countByKey(request: IncomingMessage, response: ServerResponse): 
   }
 }
 
-function releaseClient({ ofClients, watching }: Connection, response: ServerResponse): void {
+function releaseClient({ ofClients, all }: Connection, response: ServerResponse): void {
   const address = ofClients.get(response);
   if (address === undefined) return;
   ofClients.delete(response);
-  change(watching.byAddress, address, -1);
+  change(all.byAddress, address, -1);
 }
 
 function setCounted(connection: Connection, isCounted: boolean): void {
   if (connection.isCounted === isCounted) return;
   connection.isCounted = isCounted;
-  change(connection.watching.byAddress, connection.address, isCounted ? 1 : -1);
+  change(connection.all.byAddress, connection.address, isCounted ? 1 : -1);
 }
 
 function change(counts: Map<string, number>, owner: string, by: number): void {
@@ -184,34 +221,9 @@ function change(counts: Map<string, number>, owner: string, by: number): void {
   else counts.delete(owner);
 }
 
-function listen(
-  { handler, connections, cut }: Watching,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
-  const connection = connections.get(request.socket);
-  if (connection === undefined) {
-    handler(request, response);
-    return;
-  }
-  if (connection.open.length < atOnceMax) {
-    begin(handler, connection, request, response);
-    return;
-  }
-  connection.waiting.push([request, response]);
-  if (connection.waiting.length > waitingMax) {
-    cut(connection, `it sent more than ${waitingMax} requests before their answers`);
-  }
-}
-
-function begin(
-  handler: RequestListener,
-  connection: Connection,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
-  const { isProxied, watching } = connection;
-  if (isProxied) connection.address = networkOf(watching.clients.of(request));
+function begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+  const { all, isProxied } = connection;
+  if (isProxied) connection.address = networkOf(all.clients.of(request));
   connection.open.push(response);
   // `on` costs less than `once`; a response that is abandoned may close twice.
   response.on('close', () => {
@@ -225,18 +237,9 @@ function begin(
     connection.unreadSince = null;
     connection.sendingSince = null;
     const next = connection.socket.destroyed ? undefined : connection.waiting.shift();
-    if (next !== undefined) begin(handler, connection, ...next);
+    if (next !== undefined) begin(connection, ...next);
   });
-  handler(request, response);
-}
-
-function connectionOf(watching: Watching, socket: Socket): Connection {
-  const peer = plainAddress(socket.remoteAddress);
-  return {
-    ...{ socket, watching, isProxied: watching.clients.isProxy(peer), address: networkOf(peer) },
-    ...{ isCounted: false, ofKeys: new Set(), ofClients: new Map() },
-    ...{ open: [], waiting: [], unreadSince: null, sendingSince: null },
-  };
+  all.handler(request, response);
 }
 
 /**
@@ -261,31 +264,6 @@ interface Unread {
   readonly connection: Connection;
   readonly bytes: number;
   readonly since: number;
-}
-
-/** Cuts connections of slow clients, and further ones until the limit of bytes holds. */
-function cutSlow(connections: Iterable<Connection>, limits: ConnectionLimits, cut: Cut): void {
-  const now = performance.now();
-  const unread: Unread[] = [];
-  for (const connection of connections) {
-    if (connection.open.length === 0) continue;
-    const bytes = unreadBytesOf(connection);
-    connection.unreadSince = bytes === 0 ? null : (connection.unreadSince ?? now);
-    const isSending = connection.socket.writableLength > 0;
-    connection.sendingSince = isSending ? (connection.sendingSince ?? now) : null;
-    const { unreadSince: since, sendingSince } = connection;
-    if (sendingSince !== null && now - sendingSince > limits.answerMs) {
-      cut(connection, `its client took too long for an answer (RESPONSE_TIMEOUT_MS)`);
-    } else if (since !== null) unread.push({ connection, bytes, since });
-  }
-  const late = unread.filter(({ since }) => now - since > unreadGraceMs);
-  let excess = unread.reduce((sum, { bytes }) => sum + bytes, 0) - limits.unreadBytes;
-  if (excess <= 0) return;
-  for (const { connection, bytes } of inOrderOfCutting(late)) {
-    cut(connection, 'clients have too many bytes of answers unread (UNREAD_ANSWERS_MB)');
-    excess -= bytes;
-    if (excess <= 0) return;
-  }
 }
 
 /** First the address with the most unread bytes, and within it the oldest answer. */

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { manualClock } from '../../../test/support/manual-clock.ts';
 import { createLogger } from '../../kernel/log.ts';
 import { allowOrigins } from './cors.ts';
+import { Metrics } from './metrics.ts';
 import { createServer } from './server.ts';
 
 const limits = { perAddress: 10, stallMs: 60_000, answerMs: 60_000, unreadBytes: 10_000_000 };
@@ -13,7 +14,11 @@ const ofPage = (site: string) => ({ 'sec-fetch-mode': 'cors', 'sec-fetch-site': 
 function serverWithLog() {
   const named: unknown[] = [];
   const clock = manualClock();
-  const server = createServer(createLogger('silent'), { answered() {}, refused() {} }, limits);
+  const server = createServer(
+    createLogger('silent'),
+    new Metrics({ version: '1.0.0', roles: 'api' }).http,
+    limits,
+  );
   const log = createLogger('info', { write: (line) => void named.push(JSON.parse(line).origin) });
   allowOrigins(server, null, log, clock);
   server.get('/health', () => ({}));

@@ -15,7 +15,7 @@ const closeIdleEveryMs = 50;
 const arrivalMs = 250;
 /** The time for the first request of a connection, from its beginning. */
 const firstRequestMs = 1_000;
-const lookEveryMs = 10;
+const checkEveryMs = 10;
 
 interface DrainOptions {
   readonly deadlineMs: number;
@@ -26,40 +26,44 @@ interface DrainOptions {
   readonly announceMs: number | null;
 }
 
-/** Drains within `deadlineMs`. */
-export type Drain = (options: DrainOptions) => Promise<void>;
+/** Made before the server listens. */
+export class Drain {
+  readonly #server: Server;
+  readonly #open = new Map<Socket, number>();
+  #isDraining = false;
 
-/** Call it before `listen`. */
-export function prepareDrain(server: Server): Drain {
-  let draining = false;
-  const open = new Map<Socket, number>();
-  server.server.on('connection', (socket: Socket) => {
-    open.set(socket, performance.now());
-    socket.once('close', () => open.delete(socket));
-  });
-  server.addHook('onSend', (_request, reply, payload, done) => {
-    if (draining) reply.header('connection', 'close');
-    done(null, payload);
-  });
-  return async ({ deadlineMs, announceMs }) => {
-    draining = true;
-    const http = server.server;
+  constructor(server: Server) {
+    this.#server = server;
+    server.server.on('connection', (socket: Socket) => {
+      this.#open.set(socket, performance.now());
+      socket.once('close', () => this.#open.delete(socket));
+    });
+    server.addHook('onSend', (_request, reply, payload, done) => {
+      if (this.#isDraining) reply.header('connection', 'close');
+      done(null, payload);
+    });
+  }
+
+  /** Drains the server within `deadlineMs`. */
+  async drain({ deadlineMs, announceMs }: DrainOptions): Promise<void> {
+    this.#isDraining = true;
+    const http = this.#server.server;
     const deadline = setTimeout(() => http.closeAllConnections(), deadlineMs);
-    if (announceMs !== null) await closed([...open.keys()], Math.min(announceMs, deadlineMs));
+    if (announceMs !== null) await closed([...this.#open.keys()], Math.min(announceMs, deadlineMs));
     // Closing the listener loses connections that wait to be accepted; right after a turn there are the fewest.
     await nextTurn();
     // Closes only the listener.
     TcpServer.prototype.close.call(http);
-    if (announceMs !== null) await arrived(open);
+    if (announceMs !== null) await arrived(this.#open);
     else await elapsed(Math.min(arrivalMs, deadlineMs));
     const idle = setInterval(() => http.closeIdleConnections(), closeIdleEveryMs);
     try {
-      await server.close();
+      await this.#server.close();
     } finally {
       clearInterval(idle);
       clearTimeout(deadline);
     }
-  };
+  }
 }
 
 /** Waits until these connections are closed, or the time is over. */
@@ -72,11 +76,11 @@ async function arrived(open: ReadonlyMap<Socket, number>): Promise<void> {
   const isAwaited = ([socket, since]: [Socket, number]) =>
     socket.bytesRead === 0 && performance.now() - since < firstRequestMs;
   // Connections that were accepted in this turn are known in the next one.
-  await elapsed(lookEveryMs);
+  await elapsed(checkEveryMs);
   await until(() => ![...open].some(isAwaited), firstRequestMs);
 }
 
 async function until(isTrue: () => boolean, withinMs: number): Promise<void> {
   const endsAt = performance.now() + withinMs;
-  while (!isTrue() && performance.now() < endsAt) await elapsed(lookEveryMs);
+  while (!isTrue() && performance.now() < endsAt) await elapsed(checkEveryMs);
 }

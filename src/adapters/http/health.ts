@@ -22,59 +22,64 @@ export interface Probe {
 const everyMs = 1_000;
 const deadlineMs = 2_000;
 
-export interface Health {
-  status(): HealthStatus;
-  /** The names of the failing probes. */
-  failing(): string[];
-  uptimeSeconds(): number;
-  stop(): void;
-}
+/** Runs the probes at once and then every second. Each failure and each recovery is logged once. */
+export class Health {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #startedAt: number;
+  readonly #failing = new Map<string, Probe>();
+  readonly #underWay = new Set<Probe>();
+  readonly #interval: NodeJS.Timeout;
 
-/** Probes at once and then every second. Each failure and each recovery is logged once. */
-export function startHealth(probes: readonly Probe[], clock: Clock, log: Logger): Health {
-  const startedAt = clock.monotonic();
-  const failing = new Map<string, Probe>();
-  const underWay = new Set<Probe>();
+  constructor(probes: readonly Probe[], clock: Clock, log: Logger) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#startedAt = clock.monotonic();
+    const runAll = () => {
+      for (const probe of probes) void this.#run(probe);
+    };
+    runAll();
+    this.#interval = setInterval(runAll, everyMs).unref();
+  }
 
-  async function run(probe: Probe): Promise<void> {
-    if (underWay.has(probe)) return;
-    underWay.add(probe);
-    const timer = setTimeout(() => fail(probe, 'it does not answer'), deadlineMs);
+  status(): HealthStatus {
+    const failing = [...this.#failing.values()];
+    if (failing.length === 0) return 'ok';
+    return failing.some((probe) => probe.isCritical) ? 'unhealthy' : 'degraded';
+  }
+
+  uptimeSeconds(): number {
+    return Math.floor((this.#clock.monotonic() - this.#startedAt) / 10) / 100;
+  }
+
+  stop(): void {
+    clearInterval(this.#interval);
+  }
+
+  async #run(probe: Probe): Promise<void> {
+    if (this.#underWay.has(probe)) return;
+    this.#underWay.add(probe);
+    const timer = setTimeout(() => this.#fail(probe, 'it does not answer'), deadlineMs);
     try {
       await probe.check();
-      if (failing.delete(probe.name)) log.info({ probe: probe.name }, 'a probe holds again');
+      if (this.#failing.delete(probe.name)) {
+        this.#log.info({ probe: probe.name }, 'a probe holds again');
+      }
     } catch (error) {
-      fail(probe, (error as Error).message);
+      this.#fail(probe, (error as Error).message);
     } finally {
       clearTimeout(timer);
-      underWay.delete(probe);
+      this.#underWay.delete(probe);
     }
   }
 
-  function fail(probe: Probe, reason: string): void {
-    if (!failing.has(probe.name)) {
+  #fail(probe: Probe, reason: string): void {
+    if (!this.#failing.has(probe.name)) {
       const means = probe.isCritical ? 'unhealthy' : 'degraded';
-      log.warn({ probe: probe.name, reason }, `a probe fails: /health is ${means}`);
+      this.#log.warn({ probe: probe.name, reason }, `a probe fails: /health is ${means}`);
     }
-    failing.set(probe.name, probe);
+    this.#failing.set(probe.name, probe);
   }
-
-  const probeAll = () => {
-    for (const probe of probes) void run(probe);
-  };
-  probeAll();
-  const interval = setInterval(probeAll, everyMs);
-  interval.unref();
-
-  return {
-    status() {
-      if (failing.size === 0) return 'ok';
-      return [...failing.values()].some((probe) => probe.isCritical) ? 'unhealthy' : 'degraded';
-    },
-    failing: () => [...failing.keys()],
-    uptimeSeconds: () => Math.floor((clock.monotonic() - startedAt) / 10) / 100,
-    stop: () => clearInterval(interval),
-  };
 }
 
 const example = { status: 'ok', version: '1.0.0', uptime: 42.5 };

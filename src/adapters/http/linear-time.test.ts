@@ -135,7 +135,7 @@ const formats = [
 
 const wrongSecrets = new WrongSecrets(systemClock, createLogger('silent'));
 const adminWith = (authorization: string) =>
-  adminHook('s'.repeat(16), { isAdministrator: () => Promise.resolve(false) }, wrongSecrets)(
+  adminHook('s'.repeat(16), () => Promise.resolve(false), wrongSecrets)(
     {
       headers: { authorization },
       raw: { rawHeaders: [] },

@@ -6,10 +6,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type Gauge, Registry } from 'prom-client';
 import { usdOf } from '../../kernel/money.ts';
 import { type QueueName, queueNames } from '../../kernel/queues.ts';
-import type { SharedRead } from '../../kernel/shared-read.ts';
+import { HttpMetrics } from './http-metrics.ts';
 import { createFamilies, type MetricFamilies } from './metric-families.ts';
 import { refusals } from './refusals.ts';
-import type { HttpObserver, Server } from './server.ts';
+import type { Server } from './server.ts';
 import { Tallies, type Tally } from './tally.ts';
 
 /** The jobs of a queue that wait for a slot, are active, and have the status `waiting`. */
@@ -19,29 +19,26 @@ export interface JobsOfQueue {
   suspended: number;
 }
 
-/**
- * The values of the gauges, read at each scrape. A value that the database does not return in time is
- * taken from the last scrape, or left out.
- */
-export interface MetricsSource {
-  readonly jobsByQueue: SharedRead<Record<QueueName, JobsOfQueue>>;
+/** The values of the gauges at a scrape. Those of the database are null where it did not return them in time. */
+export interface Gauges {
+  readonly jobsByQueue: Record<QueueName, JobsOfQueue> | null;
   /** The age of the oldest due work, and its amount. */
-  readonly waiting: SharedRead<{
-    oldestDueMs: Record<QueueName, number>;
+  readonly waiting: {
+    readonly oldestDueMs: Record<QueueName, number>;
     /** Due deliveries that are not under way; 10,000 stands for more, too. */
-    webhookBacklog: number;
-    outboxLagMs: number;
+    readonly webhookBacklog: number;
+    readonly outboxLagMs: number;
     /** Memories that have no vector of the current model; 10,000 stands for more, too. */
-    awaitingVectors: number;
-  }>;
+    readonly awaitingVectors: number;
+  } | null;
   /** Processes by role. */
-  liveProcesses(): Record<string, number>;
+  readonly liveProcesses: Readonly<Record<string, number>>;
   /** Children of this process that were lost to a fault. */
-  executorDeaths(): number;
-  databaseConnections(): { active: number; idle: number };
+  readonly executorDeaths: number;
+  readonly databaseConnections: { readonly active: number; readonly idle: number };
   /** False after a refused write, until one succeeds. */
-  isDatabaseWritable(): boolean;
-  isQueueConnected(): boolean;
+  readonly isDatabaseWritable: boolean;
+  readonly isQueueConnected: boolean;
 }
 
 /** Interval at which the delay of the event loop is sampled. */
@@ -133,10 +130,10 @@ export class Metrics {
   }
 
   /** The text of all families. */
-  async render(source: MetricsSource): Promise<string> {
+  render(gauges: Gauges): Promise<string> {
     const families = this.#families;
     this.#tallies.flush();
-    const [byQueue, waiting] = await Promise.all([source.jobsByQueue(), source.waiting()]);
+    const { jobsByQueue: byQueue, waiting } = gauges;
     for (const queue of queueNames) {
       setOrRemove(families.queueDepth, queue, byQueue?.[queue].waiting);
       setOrRemove(families.activeJobs, queue, byQueue?.[queue].active);
@@ -147,18 +144,16 @@ export class Metrics {
     families.outboxLag.set(waiting === null ? Number.NaN : waiting.outboxLagMs / 1000);
     families.awaitingVectors.set(waiting === null ? Number.NaN : waiting.awaitingVectors);
     families.webhookBacklog.set(waiting === null ? Number.NaN : waiting.webhookBacklog);
-    for (const [role, count] of Object.entries(source.liveProcesses())) {
+    for (const [role, count] of Object.entries(gauges.liveProcesses)) {
       families.liveProcesses.set({ role }, count);
     }
-    const deaths = source.executorDeaths();
-    families.executorDeaths.inc(deaths - this.#deathsCounted);
-    this.#deathsCounted = deaths;
+    families.executorDeaths.inc(gauges.executorDeaths - this.#deathsCounted);
+    this.#deathsCounted = gauges.executorDeaths;
     families.loopLag.set(loopLagSeconds(this.#loopDelays));
-    const { active, idle } = source.databaseConnections();
-    families.poolActive.set(active);
-    families.poolIdle.set(idle);
-    families.databaseWritable.set(source.isDatabaseWritable() ? 1 : 0);
-    families.queueConnected.set(source.isQueueConnected() ? 1 : 0);
+    families.poolActive.set(gauges.databaseConnections.active);
+    families.poolIdle.set(gauges.databaseConnections.idle);
+    families.databaseWritable.set(gauges.isDatabaseWritable ? 1 : 0);
+    families.queueConnected.set(gauges.isQueueConnected ? 1 : 0);
     return this.#registry.metrics();
   }
 }
@@ -171,53 +166,6 @@ function beginSeries({ completedJobs, failedJobs, modelCalls, modelTokens }: Met
   }
   for (const outcome of callOutcomes) modelCalls.inc({ outcome }, 0);
   for (const type of tokenTypes) modelTokens.inc({ type }, 0);
-}
-
-/** The responses with one method, route and status. */
-interface Responses {
-  readonly method: string;
-  readonly route: string;
-  readonly status: number;
-  readonly tally: Tally;
-}
-
-/** Counts the responses of the HTTP server. */
-class HttpMetrics implements HttpObserver {
-  readonly #families: MetricFamilies;
-  readonly #tallies: Tallies;
-  readonly #known = new Map<string, Responses>();
-  #last: Responses | undefined;
-
-  constructor(families: MetricFamilies, tallies: Tallies) {
-    this.#families = families;
-    this.#tallies = tallies;
-  }
-
-  answered(method: string, route: string, status: number, took: number): void {
-    let last = this.#last;
-    // Most responses are like the last one, and a comparison costs less than the text of a key.
-    if (last?.method !== method || last.route !== route || last.status !== status) {
-      last = this.#responsesOf(method, route, status);
-      this.#last = last;
-    }
-    last.tally.count();
-    this.#families.httpDuration.observe(took);
-  }
-
-  #responsesOf(method: string, route: string, status: number): Responses {
-    const key = `${method} ${route} ${status}`;
-    let responses = this.#known.get(key);
-    if (responses === undefined) {
-      const series = this.#families.httpRequests.labels(method, route, String(status));
-      responses = { method, route, status, tally: this.#tallies.of(series) };
-      this.#known.set(key, responses);
-    }
-    return responses;
-  }
-
-  refused(code: string): void {
-    this.#families.errors.inc({ type: code });
-  }
 }
 
 function setOrRemove(gauge: Gauge<'queue'>, queue: QueueName, value: number | null | undefined) {
@@ -236,8 +184,9 @@ function loopLagSeconds(delays: LoopDelays): number {
 
 export function metricsRoutes(
   server: Server,
-  { metrics, source }: { metrics: Metrics; source: MetricsSource },
-) {
+  metrics: Metrics,
+  readGauges: () => Promise<Gauges>,
+): void {
   server.get(
     '/metrics',
     {
@@ -263,7 +212,7 @@ export function metricsRoutes(
       },
     },
     async (_request, reply) => {
-      const text = await metrics.render(source);
+      const text = await metrics.render(await readGauges());
       // As a buffer: Fastify would extend the content type of a text, which the specification sets exactly.
       return reply.header('content-type', metrics.contentType).send(Buffer.from(text) as never);
     },

@@ -8,7 +8,7 @@ import { Type } from 'typebox';
 import type { Caller } from '../../kernel/caller.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import { lazily } from '../../kernel/lazy.ts';
-import { type apiKeyHook, callerOf } from './authenticate.ts';
+import { callerOf } from './authenticate.ts';
 import { type OpenApiDocument, shareComponents } from './openapi-components.ts';
 import { apiRefusals } from './refusals.ts';
 import { carries } from './response-headers.ts';
@@ -155,22 +155,16 @@ async function generate(version: string, routes: (server: Server) => void) {
   return shareComponents(document);
 }
 
-/** The documents, and the hook of requests that name skills. */
-interface OpenApiSources {
-  readonly document: () => Promise<ApiDocument>;
-  /** With an operation for each skill that a caller with these scopes may run. */
-  readonly documentWithSkills: (
-    caller: Pick<Caller, 'organizationId' | 'scopes'>,
-  ) => Promise<ApiDocument>;
-  /** Admits requests with an API key. */
-  readonly admit: ReturnType<typeof apiKeyHook>;
-}
-
-/** `GET /openapi.json`. */
+/**
+ * `GET /openapi.json`. `documentWithSkills` adds an operation for each skill that the caller may run; `admit` is the
+ * hook of requests for it.
+ */
 export function openApiRoutes(
   server: Server,
-  { document, documentWithSkills, admit }: OpenApiSources,
-) {
+  document: () => Promise<ApiDocument>,
+  documentWithSkills: (caller: Caller) => Promise<ApiDocument>,
+  admit: (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void,
+): void {
   const onRequest = (
     request: FastifyRequest,
     reply: FastifyReply,

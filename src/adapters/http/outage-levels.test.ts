@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { createOutageLevels } from './outage-levels.ts';
+import { OutageLevels } from './outage-levels.ts';
 
 test('each cause of an outage is a warning once a minute', () => {
   let now = 0;
-  const levelOf = createOutageLevels(() => now);
+  const levels = new OutageLevels();
+  const levelOf = (cause: unknown) => levels.levelOf(cause, now);
   const disk = new Error('disk I/O error');
   const index = new Error('database disk image is malformed');
 
@@ -18,5 +19,5 @@ test('each cause of an outage is a warning once a minute', () => {
 });
 
 test('a refusal without a cause is no outage', () => {
-  expect(createOutageLevels(() => 0)(undefined)).toBe('debug');
+  expect(new OutageLevels().levelOf(undefined)).toBe('debug');
 });

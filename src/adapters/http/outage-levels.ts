@@ -7,15 +7,16 @@ const againMs = 60_000;
 /** Causes that are remembered: their texts may have an id in them. */
 const causesMax = 100;
 
-export function createOutageLevels(now: () => number) {
-  const warnedAt = new Map<string, number>();
-  return (cause: unknown): 'warn' | 'debug' => {
+export class OutageLevels {
+  readonly #warnedAt = new Map<string, number>();
+
+  levelOf(cause: unknown, now: number = performance.now()): 'warn' | 'debug' {
     if (cause === undefined) return 'debug';
     const text = String(cause).slice(0, 200);
-    const last = warnedAt.get(text);
-    if (last !== undefined && now() - last < againMs) return 'debug';
-    if (warnedAt.size === causesMax) warnedAt.clear();
-    warnedAt.set(text, now());
+    const last = this.#warnedAt.get(text);
+    if (last !== undefined && now - last < againMs) return 'debug';
+    if (this.#warnedAt.size === causesMax) this.#warnedAt.clear();
+    this.#warnedAt.set(text, now);
     return 'warn';
-  };
+  }
 }

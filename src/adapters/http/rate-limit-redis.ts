@@ -28,10 +28,10 @@ local past = string.format('%.0f', now - window)
 local answer = { string.format('%.0f', now / 1000) }
 for i, key in ipairs(KEYS) do
   local limit = tonumber(ARGV[2 * i - 1])
-  local asked = tonumber(ARGV[2 * i])
+  local requested = tonumber(ARGV[2 * i])
   redis.call('ZREMRANGEBYSCORE', key, '-inf', past)
   local before = redis.call('ZCARD', key)
-  local allowed = math.max(0, math.min(asked, limit - before))
+  local allowed = math.max(0, math.min(requested, limit - before))
   if allowed > 0 then
     local entries = {}
     for hit = 1, allowed do
@@ -48,7 +48,7 @@ for i, key in ipairs(KEYS) do
   table.insert(answer, allowed)
   table.insert(answer, before)
   table.insert(answer, left(0))
-  table.insert(answer, allowed == asked and 0 or left(before + allowed - limit))
+  table.insert(answer, allowed == requested and 0 or left(before + allowed - limit))
 end
 return answer
 `;
@@ -56,8 +56,7 @@ return answer
 interface Hit {
   readonly key: string;
   readonly limit: number;
-  resolve(decision: RateDecision): void;
-  reject(error: unknown): void;
+  readonly decision: PromiseWithResolvers<RateDecision>;
 }
 
 /** Hits of one key under one limit, in the order in which they arrived. */
@@ -67,75 +66,76 @@ interface Group {
   readonly hits: Hit[];
 }
 
-interface Batching {
-  readonly decideHits: (groups: readonly Group[]) => Promise<(string | number)[]>;
+export class RedisRateLimiter implements RateLimiter {
+  readonly #redis: Redis;
+  readonly #local: RateLimiter;
+  readonly #processes: () => number;
+  readonly #log: Logger;
   /** The hits of this turn of the event loop. */
-  waiting: Hit[];
-}
+  #waiting: Hit[] = [];
 
-/**
- * While Redis is unavailable, `local` limits this process, and `processes` returns the number of
- * processes that share a limit.
- */
-export function createRedisRateLimiter(
-  redis: Redis,
-  local: RateLimiter,
-  processes: () => number,
-  log: Logger,
-): RateLimiter {
-  const { commands } = redis;
-  commands.defineCommand('decideHits', { lua: script });
-  const defined = commands as unknown as {
-    decideHits(...args: (string | number)[]): Promise<(string | number)[]>;
-  };
-  const batching: Batching = {
-    decideHits: (groups) =>
-      defined.decideHits(
-        groups.length,
-        ...groups.map(({ key }) => prefix + key),
-        ...groups.flatMap(({ limit, hits }) => [limit, hits.length]),
-      ),
-    waiting: [],
-  };
-  return {
-    async hit(key, limit, isNeeded = false) {
-      try {
-        if (redis.isConnected()) return await hitInRedis(batching, key, limit);
-      } catch (err) {
-        log.debug({ err }, 'Redis did not decide on a hit');
-      }
-      if (typeof isNeeded === 'function' ? !isNeeded() : !isNeeded) {
-        throw new PlatformError(
-          'service_unavailable',
-          'The store that counts requests cannot be reached right now',
-          { retryAfter: 2 },
-        );
-      }
-      const share = Math.max(1, Math.floor(limit / Math.max(1, processes())));
-      return { ...(await local.hit(key, share)), limit };
-    },
-  };
-}
+  /**
+   * While Redis is unavailable, `local` limits this process, and `processes` returns the number of
+   * processes that share a limit.
+   */
+  constructor(redis: Redis, local: RateLimiter, processes: () => number, log: Logger) {
+    redis.commands.defineCommand('decideHits', { lua: script });
+    this.#redis = redis;
+    this.#local = local;
+    this.#processes = processes;
+    this.#log = log;
+  }
 
-function hitInRedis(batching: Batching, key: string, limit: number): Promise<RateDecision> {
-  return new Promise((resolve, reject) => {
-    if (batching.waiting.length === 0) setImmediate(decideAll, batching);
-    batching.waiting.push({ key, limit, resolve, reject });
-  });
-}
+  async hit(
+    key: string,
+    limit: number,
+    isNeeded: boolean | (() => boolean) = false,
+  ): Promise<RateDecision> {
+    try {
+      if (this.#redis.isConnected()) return await this.#hitInRedis(key, limit);
+    } catch (err) {
+      this.#log.debug({ err }, 'Redis did not decide on a hit');
+    }
+    if (typeof isNeeded === 'function' ? !isNeeded() : !isNeeded) {
+      throw new PlatformError(
+        'service_unavailable',
+        'The store that counts requests cannot be reached right now',
+        { retryAfter: 2 },
+      );
+    }
+    const share = Math.max(1, Math.floor(limit / Math.max(1, this.#processes())));
+    return { ...(await this.#local.hit(key, share)), limit };
+  }
 
-function decideAll(batching: Batching): void {
-  const hits = batching.waiting;
-  batching.waiting = [];
-  for (let from = 0; from < hits.length; from += batchMax) {
-    void decide(batching, hits.slice(from, from + batchMax));
+  #hitInRedis(key: string, limit: number): Promise<RateDecision> {
+    const decision = Promise.withResolvers<RateDecision>();
+    if (this.#waiting.length === 0) setImmediate(() => this.#decideAll());
+    this.#waiting.push({ key, limit, decision });
+    return decision.promise;
+  }
+
+  #decideAll(): void {
+    const hits = this.#waiting;
+    this.#waiting = [];
+    for (let from = 0; from < hits.length; from += batchMax) {
+      void decide(this.#redis, hits.slice(from, from + batchMax));
+    }
   }
 }
 
-async function decide({ decideHits }: Batching, hits: readonly Hit[]): Promise<void> {
+async function decide({ commands }: Redis, hits: readonly Hit[]): Promise<void> {
   const groups = groupsOf(hits);
+  const scripted = commands as unknown as Record<
+    'decideHits',
+    (...args: (string | number)[]) => Promise<(string | number)[]>
+  >;
   try {
-    const answer = (await decideHits(groups)).map(Number);
+    const found = await scripted.decideHits(
+      groups.length,
+      ...groups.map(({ key }) => prefix + key),
+      ...groups.flatMap(({ limit, hits }) => [limit, hits.length]),
+    );
+    const answer = found.map(Number);
     const now = answer[0] as number;
     groups.forEach((group, i) => {
       const [allowed, before, untilLeaves, untilFree] = answer.slice(
@@ -144,13 +144,13 @@ async function decide({ decideHits }: Batching, hits: readonly Hit[]): Promise<v
       ) as Counted;
       const reset = Math.ceil((now + untilLeaves) / 1000);
       const retryAfter = Math.max(1, Math.ceil(untilFree / 1000));
-      group.hits.forEach(({ limit, resolve }, n) => {
+      group.hits.forEach(({ limit, decision }, n) => {
         const remaining = Math.max(0, limit - before - Math.min(n + 1, allowed));
-        resolve({ allowed: n < allowed, limit, remaining, reset, retryAfter });
+        decision.resolve({ allowed: n < allowed, limit, remaining, reset, retryAfter });
       });
     });
   } catch (error) {
-    for (const { reject } of hits) reject(error);
+    for (const { decision } of hits) decision.reject(error);
   }
 }
 

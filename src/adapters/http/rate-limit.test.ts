@@ -3,14 +3,14 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { manualClock } from '../../../test/support/manual-clock.ts';
-import { createMemoryRateLimiter, type RateDecision, windowMs } from './rate-limit.ts';
+import { MemoryRateLimiter, type RateDecision, windowMs } from './rate-limit.ts';
 
 const second = 1_000;
 
 function limiter() {
   const clock = manualClock('2026-11-20T12:00:00.000Z');
-  const { hit } = createMemoryRateLimiter(clock);
-  return { clock, hit: (key: string, limit: number) => hit(key, limit) as RateDecision };
+  const limiter = new MemoryRateLimiter(clock);
+  return { clock, hit: (key: string, limit: number) => limiter.hit(key, limit) };
 }
 
 function times<T>(n: number, run: () => T): T[] {

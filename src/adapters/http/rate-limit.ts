@@ -23,7 +23,7 @@ export interface RateDecision {
 export interface RateLimiter {
   /**
    * Counts a hit of `key` if it is allowed. Rejects with `service_unavailable` when it cannot decide; with
-   * `isNeeded`, which is asked only then, it decides in any case.
+   * `isNeeded`, which is called only then, it decides in any case.
    */
   hit(
     key: string,
@@ -33,43 +33,46 @@ export interface RateLimiter {
 }
 
 /** The limiter of one process: the times of the allowed hits of each key, in a ring buffer. */
-export function createMemoryRateLimiter(clock: Clock): RateLimiter {
-  const rings = new Map<string, Ring>();
-  let cleanedAt = clock.monotonic();
+export class MemoryRateLimiter implements RateLimiter {
+  readonly #clock: Clock;
+  readonly #rings = new Map<string, Ring>();
+  #cleanedAt: number;
 
-  function clean(now: number): void {
-    if (now - cleanedAt < windowMs) return;
-    cleanedAt = now;
-    for (const [key, ring] of rings) {
-      forget(ring, now);
-      if (ring.size === 0) rings.delete(key);
-    }
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#cleanedAt = clock.monotonic();
   }
 
-  return {
-    hit(key, limit) {
-      const now = clock.monotonic();
-      clean(now);
-      let ring = rings.get(key);
-      if (ring === undefined) {
-        ring = { times: new Float64Array(16), head: 0, size: 0 };
-        rings.set(key, ring);
-      }
+  hit(key: string, limit: number): RateDecision {
+    const now = this.#clock.monotonic();
+    this.#clean(now);
+    let ring = this.#rings.get(key);
+    if (ring === undefined) {
+      ring = { times: new Float64Array(16), head: 0, size: 0 };
+      this.#rings.set(key, ring);
+    }
+    forget(ring, now);
+    const allowed = ring.size < limit;
+    if (allowed) remember(ring, now);
+    // When the limit was lowered meanwhile, more than the oldest hit must leave the window.
+    const untilFree = untilLeaves(ring, Math.max(0, ring.size - limit), now);
+    return {
+      allowed,
+      limit,
+      remaining: Math.max(0, limit - ring.size),
+      reset: Math.ceil((this.#clock.now() + untilLeaves(ring, 0, now)) / 1000),
+      retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
+    };
+  }
+
+  #clean(now: number): void {
+    if (now - this.#cleanedAt < windowMs) return;
+    this.#cleanedAt = now;
+    for (const [key, ring] of this.#rings) {
       forget(ring, now);
-      const allowed = ring.size < limit;
-      if (allowed) remember(ring, now);
-      const untilLeaves = (n: number) => nthOldest(ring, n) + windowMs - now;
-      // When the limit was lowered meanwhile, more than the oldest hit must leave the window.
-      const untilFree = untilLeaves(Math.max(0, ring.size - limit));
-      return {
-        allowed,
-        limit,
-        remaining: Math.max(0, limit - ring.size),
-        reset: Math.ceil((clock.now() + untilLeaves(0)) / 1000),
-        retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
-      };
-    },
-  };
+      if (ring.size === 0) this.#rings.delete(key);
+    }
+  }
 }
 
 /** Times in order; `head` is the oldest of `size`. Capacities are powers of two. */
@@ -79,8 +82,9 @@ interface Ring {
   size: number;
 }
 
-function nthOldest({ times, head }: Ring, n: number): number {
-  return times[(head + n) & (times.length - 1)] as number;
+/** Until the `n`-th oldest time leaves the window. */
+function untilLeaves({ times, head }: Ring, n: number, now: number): number {
+  return (times[(head + n) & (times.length - 1)] as number) + windowMs - now;
 }
 
 function forget(ring: Ring, now: number): void {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../kernel/log.ts';
+import { Metrics } from './metrics.ts';
 import { rememberRoutes } from './routes-known.ts';
 import { createServer } from './server.ts';
 
@@ -7,7 +8,11 @@ const limits = { perAddress: 10, stallMs: 1_000, answerMs: 1_000, unreadBytes: 1
 
 /** As `app.ts` has them: literal paths, parameters, and the skills' path under everything. */
 function refusals() {
-  const server = createServer(createLogger('silent'), { answered() {}, refused() {} }, limits);
+  const server = createServer(
+    createLogger('silent'),
+    new Metrics({ version: '1.0.0', roles: 'api' }).http,
+    limits,
+  );
   const refuse = rememberRoutes(server, new Set(['jobs', 'agents', 'skills']));
   const handler = async () => ({});
   server.get('/health', handler);
@@ -77,7 +82,11 @@ describe('an unknown path is 404 not_found', () => {
   });
 
   test('in the same words whatever it was', () => {
-    const server = createServer(createLogger('silent'), { answered() {}, refused() {} }, limits);
+    const server = createServer(
+      createLogger('silent'),
+      new Metrics({ version: '1.0.0', roles: 'api' }).http,
+      limits,
+    );
     const refuse = rememberRoutes(server, new Set(['jobs']));
 
     expect(refuse('GET', '/a').message).toBe(refuse('POST', '/b/c').message);

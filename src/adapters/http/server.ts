@@ -18,7 +18,7 @@ import { compileSchema } from '../../kernel/json-schema.ts';
 import type { Logger } from '../../kernel/log.ts';
 import { bodyBytesMax, parseJsonBody } from './body.ts';
 import { ClientAddresses } from './client-address.ts';
-import { type ConnectionLimits, countByAddress, createConnections } from './connections.ts';
+import { type ConnectionLimits, Connections, countByAddress } from './connections.ts';
 import {
   answerClientError,
   asPlatformError,
@@ -26,7 +26,8 @@ import {
   errorHeaders,
   refuseTunnel,
 } from './errors.ts';
-import { createOutageLevels } from './outage-levels.ts';
+import type { HttpMetrics } from './http-metrics.ts';
+import { OutageLevels } from './outage-levels.ts';
 import { queryHook, queryReader } from './query.ts';
 import { authorityOf, isAuthority, routedUrl } from './url.ts';
 
@@ -53,24 +54,21 @@ declare module 'fastify' {
   }
 }
 
-/** Observes every answer and every refusal. */
-export interface HttpObserver {
-  /** `route` is the pattern, never the raw path. */
-  answered(method: string, route: string, status: number, seconds: number): void;
-  refused(code: string): void;
-}
-
 const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 export function createServer(
   log: Logger,
-  observer: HttpObserver,
+  metrics: HttpMetrics,
   limits: ConnectionLimits,
   clients: ClientAddresses = new ClientAddresses(null),
 ): Server {
-  const refusing = { observer, outageLevel: createOutageLevels(() => performance.now()) };
-  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
-    sendRefusal(refusing, error, request, reply);
+  const outages = new OutageLevels();
+  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const refusal = asPlatformError(error);
+    if (refusal.status >= 500) logFailure(outages, refusal, request);
+    metrics.refused(refusal.code);
+    return sendRefusal(refusal, request, reply);
+  };
   const server = Fastify({
     loggerInstance: withoutChildren(log),
     logController: new LogController({ disableRequestLogging: true }),
@@ -101,7 +99,7 @@ export function createServer(
   });
   server.setErrorHandler(refuse);
   validateBySchemas(server);
-  addHooks(server, observer);
+  addHooks(server, metrics);
   return server;
 }
 
@@ -118,7 +116,7 @@ function listenerWithin(
   handler: RequestListener,
   log: Logger,
 ) {
-  const connections = createConnections(handler, limits, clients, log);
+  const connections = new Connections(handler, limits, clients, log);
   const http = createHttpServer(
     {
       requestTimeout: requestTimeoutMs,
@@ -128,7 +126,7 @@ function listenerWithin(
       // A hook refuses such requests: Node's own refusal has no body.
       requireHostHeader: false,
     },
-    connections.listener,
+    (request, response) => connections.listen(request, response),
   );
   http.maxConnections = connectionsMax;
   connections.watch(http);
@@ -159,7 +157,7 @@ function validateBySchemas(server: Server): void {
   server.setSerializerCompiler(() => (value) => JSON.stringify(value));
 }
 
-function addHooks(server: Server, observer: HttpObserver): void {
+function addHooks(server: Server, metrics: HttpMetrics): void {
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     requireHost(request);
@@ -172,7 +170,7 @@ function addHooks(server: Server, observer: HttpObserver): void {
   });
   server.addHook('onResponse', (request, reply, done) => {
     const { url = 'unmatched' } = request.routeOptions;
-    observer.answered(request.method, url, reply.statusCode, reply.elapsedTime / 1000);
+    metrics.answered(request.method, url, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
 }
@@ -195,23 +193,17 @@ function requireHost({ raw, originalUrl }: FastifyRequest): void {
   if (!isAuthority(authorityOf(originalUrl) ?? '')) throw refuse('The url names no host');
 }
 
-interface Refusing {
-  readonly observer: HttpObserver;
-  readonly outageLevel: (cause: unknown) => 'warn' | 'debug';
+function logFailure(outages: OutageLevels, refusal: PlatformError, request: FastifyRequest): void {
+  const { code, cause, message } = refusal;
+  const level = code === 'service_unavailable' ? outages.levelOf(cause) : 'error';
+  request.log[level]({ err: cause ?? refusal, request_id: request.id }, message);
 }
 
 function sendRefusal(
-  { observer, outageLevel }: Refusing,
-  error: unknown,
+  refusal: PlatformError,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  const refusal = asPlatformError(error);
-  if (refusal.status >= 500) {
-    const level = refusal.code === 'service_unavailable' ? outageLevel(refusal.cause) : 'error';
-    request.log[level]({ err: refusal.cause ?? refusal, request_id: request.id }, refusal.message);
-  }
-  observer.refused(refusal.code);
   return reply
     .status(refusal.status)
     .headers({ 'x-request-id': request.id, ...errorHeaders(refusal) })

@@ -9,12 +9,12 @@ import { logRequests } from '../../adapters/http/access-log.ts';
 import { ClientAddresses } from '../../adapters/http/client-address.ts';
 import { compressAnswers } from '../../adapters/http/compress.ts';
 import { allowOrigins } from '../../adapters/http/cors.ts';
-import { type Drain, prepareDrain } from '../../adapters/http/drain.ts';
+import { Drain } from '../../adapters/http/drain.ts';
 import { refuseUnknown } from '../../adapters/http/guarded.ts';
-import { type Health, startHealth } from '../../adapters/http/health.ts';
+import { Health } from '../../adapters/http/health.ts';
 import { createOpenApi } from '../../adapters/http/openapi.ts';
-import { createMemoryRateLimiter, type RateLimiter } from '../../adapters/http/rate-limit.ts';
-import { createRedisRateLimiter } from '../../adapters/http/rate-limit-redis.ts';
+import { MemoryRateLimiter, type RateLimiter } from '../../adapters/http/rate-limit.ts';
+import { RedisRateLimiter } from '../../adapters/http/rate-limit-redis.ts';
 import { rememberRoutes } from '../../adapters/http/routes-known.ts';
 import { createServer, type Server } from '../../adapters/http/server.ts';
 import { OpenStreams } from '../../adapters/http/streams.ts';
@@ -31,21 +31,21 @@ import { warnOfUnnamed } from '../../platform/remote-skills/change-organizations
 import { closeSources } from '../../platform/remote-skills/remote-skills.ts';
 import { describeEvents } from '../../platform/webhooks/described-events.ts';
 import { startBackground } from './background.ts';
-import { metricsSource } from './metrics-source.ts';
+import { GaugeReader } from './gauges.ts';
 import type { Parts } from './parts.ts';
 import { probesOf } from './probes.ts';
 import { composeReloads } from './reloads.ts';
 import { registerRoutes } from './routes.ts';
 import { composeSlices, type Slices } from './slices.ts';
-import { startWorker, type Worker } from './worker.ts';
+import { Worker } from './worker.ts';
 
-/** After the runs' grace: for the runs that were asked to stop, before they are killed. */
+/** After the runs' grace: for the runs that were aborted, before they are killed. */
 const abortedRunsMs = 1_000;
 /** For the writes that are left after that. */
 const lastWritesMs = 1_600;
 /** For open requests, when runs have taken all of their grace. */
 const leastDrainMs = 400;
-/** For clients to hear that their connections close, before the server stops listening. */
+/** The time to announce to clients that their connections close, before the server stops listening. */
 const announceMaxMs = 1_000;
 /** The time to close everything after the runs' grace, and the least share of it for each part. */
 const closingMs = 3_500;
@@ -53,19 +53,45 @@ const leastMs = 200;
 
 /** A run that has taken this long is probably not one that ends in a moment. */
 const youngMs = 1_000;
-const lookEveryMs = 25;
+const checkEveryMs = 25;
 
-export interface App {
+/** A running platform. */
+export class App {
   readonly server: Server;
   /** Where it listens: `http://127.0.0.1:3000`. */
   readonly address: string;
-  /** The listening socket, which another process may inherit. */
-  listeningFd(): number;
   readonly reloads: Reloads;
+  readonly #started: Started;
+  #stopped: Promise<void> | undefined;
+
+  constructor(server: Server, address: string, started: Started) {
+    this.server = server;
+    this.address = address;
+    this.reloads = started.reloads;
+    this.#started = started;
+  }
+
+  /** The file descriptor of the listening socket, which another process may inherit; Node does not document it. */
+  listeningFd(): number {
+    const { _handle: handle } = this.server.server as { _handle?: { fd: number } | null };
+    if (typeof handle?.fd !== 'number' || handle.fd < 0)
+      throw new Error('The server has no socket');
+    return handle.fd;
+  }
+
   /** Resolves when all runs under way are young, at the latest after the runs' grace. New runs begin meanwhile. */
-  untilRunsAreYoung(): Promise<void>;
+  async untilRunsAreYoung(): Promise<void> {
+    const { parts, slices, clock } = this.#started;
+    const { running } = slices.jobs;
+    const endsAt = clock.monotonic() + parts.config.shutdownGraceMs;
+    while (running.oldestMs() > youngMs && clock.monotonic() < endsAt) await elapsed(checkEveryMs);
+  }
+
   /** Stops taking work, lets runs finish within their grace, hands back the others, closes everything. */
-  stop(): Promise<void>;
+  stop(): Promise<void> {
+    this.#stopped ??= stop(this.#started);
+    return this.#stopped;
+  }
 }
 
 export async function startApp(given: Parts): Promise<App> {
@@ -79,7 +105,7 @@ export async function startApp(given: Parts): Promise<App> {
   const writer = config.isEmbedded ? 'embedded' : newId();
 
   const slices = await composeSlices(parts, clock, writer);
-  const health = startHealth(probesOf(parts, writes, slices.processes.cluster, clock), clock, log);
+  const health = new Health(probesOf(parts, writes, slices.processes.cluster, clock), clock, log);
   const stopping = new AbortController();
   const reloads = composeReloads(parts, sets, slices);
   const { server, drain } = buildServer(
@@ -95,31 +121,10 @@ export async function startApp(given: Parts): Promise<App> {
   await warnOfUnnamed(slices.remoteSkills.remote);
   // Listening first: a port that is taken ends the start before any work was begun.
   const address = await listen(server, config, parts.listenFd ?? null);
-  const worker = config.roles.has('worker') ? startWorker(parts, slices) : null;
+  const worker = config.roles.has('worker') ? new Worker(parts, slices) : null;
   const tasks = startBackground(parts, slices, clock, writer);
-  const started: Started = {
-    parts,
-    slices,
-    reloads,
-    clock,
-    health,
-    stopping,
-    drain,
-    worker,
-    tasks,
-  };
-  let stopped: Promise<void> | undefined;
-  return {
-    server,
-    address,
-    listeningFd: () => listeningFd(server),
-    reloads,
-    untilRunsAreYoung: () => untilRunsAreYoung(started),
-    stop() {
-      stopped ??= stop(started);
-      return stopped;
-    },
-  };
+  const started = { parts, slices, reloads, clock, health, stopping, drain, worker, tasks };
+  return new App(server, address, started);
 }
 
 /** The executors, so that another set of skills can take the place of the first. */
@@ -142,19 +147,6 @@ interface Started {
   readonly tasks: readonly Repeated[];
 }
 
-/** The file descriptor is in a property of Node that its documentation does not name. */
-function listeningFd({ server }: Server): number {
-  const { _handle: handle } = server as { _handle?: { fd: number } | null };
-  if (typeof handle?.fd !== 'number' || handle.fd < 0) throw new Error('The server has no socket');
-  return handle.fd;
-}
-
-async function untilRunsAreYoung({ parts, slices, clock }: Started): Promise<void> {
-  const { running } = slices.jobs;
-  const endsAt = clock.monotonic() + parts.config.shutdownGraceMs;
-  while (running.oldestMs() > youngMs && clock.monotonic() < endsAt) await elapsed(lookEveryMs);
-}
-
 async function stop(started: Started): Promise<void> {
   const { parts, slices, clock, health, stopping, drain, tasks } = started;
   const { config, database, queue, executors, cluster } = parts;
@@ -168,7 +160,7 @@ async function stop(started: Started): Promise<void> {
   slices.embeddings?.embedder.stop();
   const deadlineMs = Math.max(leastDrainMs, graceEnds - clock.monotonic());
   const announceMs = Math.min(announceMaxMs, config.shutdownGraceMs / 8);
-  await drain({ deadlineMs, announceMs: cluster === null ? announceMs : null });
+  await drain.drain({ deadlineMs, announceMs: cluster === null ? announceMs : null });
   health.stop();
   await slices.mappings.stop();
   if (cluster !== null) await endRuns(started, idle, graceEnds);
@@ -226,27 +218,22 @@ function buildServer(
   logRequests(server, log, config.accessLog === 'on');
   allowOrigins(server, config.corsOrigins, log, clock);
   compressAnswers(server);
-  const drain = prepareDrain(server);
+  const drain = new Drain(server);
   const unmatched = rememberRoutes(server, reservedCategories);
   const liveOf = (role: Role) => slices.processes.cluster?.live(role) ?? 1;
   const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
   const streams = openStreams(parts);
-  const source = metricsSource(
-    parts,
-    clock,
-    {
-      dispatcher: slices.webhooks.dispatcher,
-      embeddings: slices.embeddings,
-      writes: built.writes,
-    },
-    liveOf,
-  );
+  const { embeddings, webhooks } = slices;
+  const sources = { dispatcher: webhooks.dispatcher, embeddings, writes: built.writes };
+  const gauges = new GaugeReader(parts, clock, sources, liveOf);
 
   /** Registered again on a server that never listens, to document them. */
   const routes = (target: Server): void =>
     registerRoutes(target, {
-      ...{ parts, slices, clock },
-      state: { reloads: built.reloads, health: built.health, source, stopping },
+      parts,
+      slices,
+      clock,
+      state: { reloads: built.reloads, health: built.health, gauges, stopping },
       http: { limiter, streams, document: () => document(), unmatched },
     });
   const document = createOpenApi(parts.version, routes, describeEvents);
@@ -265,8 +252,8 @@ function openStreams({ config, cluster }: Parts): OpenStreams {
 }
 
 function limiterOf({ cluster, log }: Parts, clock: Clock, processes: () => number): RateLimiter {
-  const local = createMemoryRateLimiter(clock);
-  return cluster === null ? local : createRedisRateLimiter(cluster.redis, local, processes, log);
+  const local = new MemoryRateLimiter(clock);
+  return cluster === null ? local : new RedisRateLimiter(cluster.redis, local, processes, log);
 }
 
 /** Listens. Fastify's own line is not logged, because `run.ts` logs the address. */

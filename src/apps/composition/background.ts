@@ -7,7 +7,7 @@ import { endLostCalls } from '../../core/usage/embedding-calls.ts';
 import { deleteOldUsage } from '../../core/usage/retention.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { isUnavailable } from '../../kernel/errors.ts';
-import { type Repeated, repeat } from '../../kernel/repeat.ts';
+import { Repeated } from '../../kernel/repeat.ts';
 import { removeApprovals } from '../../platform/approvals/approvals.ts';
 import { beatEveryMs } from '../../platform/processes/processes.ts';
 import { deleteOldEvents } from '../../platform/run-events/retention.ts';
@@ -80,7 +80,7 @@ export function startBackground(
       ? // A probe has said so already, once.
         parts.log.debug({ err }, 'the database cannot be used; a background task waits for it')
       : parts.log.error({ err }, 'a background task failed; it will be tried again');
-  return tasks.map(([everyMs, run]) => repeat(everyMs, run, onTaskError));
+  return tasks.map(([everyMs, run]) => new Repeated(everyMs, run, onTaskError));
 }
 
 function workerTasks({ config, database }: Parts, { jobs }: Slices, clock: Clock): Task[] {

@@ -1,50 +1,30 @@
 /** The Model Context Protocol, put behind HTTP. */
-import {
-  type ApiKeyAdmission,
-  apiKeyHook,
-  isStillAdmitted,
-  keyOrBearer,
-} from '../../adapters/http/authenticate.ts';
+import type { FastifyRequest } from 'fastify';
 import { guarded } from '../../adapters/http/guarded.ts';
 import { Hosts } from '../../adapters/http/hosts.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import { type OpenStreams, StreamAdmission } from '../../adapters/http/streams.ts';
-import type { PlatformError } from '../../kernel/errors.ts';
+import { StreamAdmission } from '../../adapters/http/streams.ts';
+import type { Admission } from '../../core/api-keys/admission.ts';
 import { LazyEndpoint } from '../../platform/mcp/lazy-endpoint.ts';
 import { mcpMetadataRoutes, mcpRoutes, refuseHosts } from '../../platform/mcp/mcp.routes.ts';
-import type { Parts } from './parts.ts';
-import type { Slices } from './slices.ts';
+import type { Routed } from './routes.ts';
 
-export interface McpParts {
-  readonly parts: Parts;
-  readonly slices: Slices;
-  /** What admits requests to the API. Sessions of the console are not admitted: browsers send them by themselves. */
-  readonly admission: Omit<ApiKeyAdmission, 'sessions' | 'keyOf'>;
-  readonly streams: OpenStreams;
-  readonly unmatched: (method: string, url: string) => PlatformError;
-  readonly stopping: AbortSignal;
-}
-
-const noSessions = { credentials: async () => null };
-
-export function registerMcp(target: Server, mcp: McpParts): void {
-  const { parts, slices, admission, streams, stopping } = mcp;
+export function registerMcp(
+  target: Server,
+  { parts, slices, state: { stopping }, http }: Routed,
+  admission: Admission,
+): void {
   const { context, skills, agents, agentChanges, approvals } = slices;
   const { execution, jobs } = slices.jobs;
   const { config, log } = context;
   const hosts = new Hosts(config.publicUrl, config.mcpHosts, config.corsOrigins);
-  const keyHook = apiKeyHook({ ...admission, sessions: noSessions, keyOf: keyOrBearer });
-  const admitted = new StreamAdmission(
-    streams,
-    (request) => isStillAdmitted(request, admission.verify, noSessions, keyOrBearer),
-    stopping,
-    log,
-  );
+  const isStillValid = (request: FastifyRequest) => admission.isStillValid(request);
+  const admitted = new StreamAdmission(http.streams, isStillValid, stopping, log);
   const { version, executors, encryptionKey, adminSecret } = parts;
   const process = { version, executors, secret: encryptionKey ?? adminSecret, stopping };
   const served = { skills, agents, agentChanges, approvals, execution, jobs };
   mcpMetadataRoutes(target, config.publicUrl, hosts);
-  guarded(target, '/mcp', refuseHosts(hosts, keyHook), mcp.unmatched, (scope) =>
+  guarded(target, '/mcp', refuseHosts(hosts, admission.hook), http.unmatched, (scope) =>
     mcpRoutes(scope, new LazyEndpoint(context, served, process), admitted),
   );
 }

@@ -1,13 +1,14 @@
 /** Which routes there are, and what stands before them: the whole API in one place. */
 
+import type { FastifyRequest } from 'fastify';
 import type { TriggerType } from '../../adapters/database/tables.ts';
-import { adminHook, apiKeyHook, isStillAdmitted } from '../../adapters/http/authenticate.ts';
+import { adminHook } from '../../adapters/http/authenticate.ts';
 import { ConcurrencyLimit } from '../../adapters/http/concurrency-limit.ts';
 import { docsRoutes } from '../../adapters/http/docs.ts';
 import { guarded } from '../../adapters/http/guarded.ts';
 import { builtGuide, guideRoutes } from '../../adapters/http/guide.ts';
 import { type Health, healthRoutes } from '../../adapters/http/health.ts';
-import { type MetricsSource, metricsRoutes } from '../../adapters/http/metrics.ts';
+import { metricsRoutes } from '../../adapters/http/metrics.ts';
 import { type ApiDocument, openApiRoutes } from '../../adapters/http/openapi.ts';
 import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
 import type { Server } from '../../adapters/http/server.ts';
@@ -17,6 +18,7 @@ import { applyStrictScopes } from '../../adapters/http/strict-scopes.ts';
 import { WrongSecrets } from '../../adapters/http/wrong-secrets.ts';
 import { agentVersionRoutes } from '../../core/agents/agent-versions.routes.ts';
 import { agentRoutes } from '../../core/agents/agents.routes.ts';
+import { Admission } from '../../core/api-keys/admission.ts';
 import { apiKeyRoutes } from '../../core/api-keys/api-keys.routes.ts';
 import { conversationRoutes } from '../../core/conversations/conversations.routes.ts';
 import { credentialRoutes } from '../../core/credentials/credentials.routes.ts';
@@ -55,12 +57,15 @@ import { listenRoutes } from '../../platform/webhooks/listen.routes.ts';
 import { webhookRoutes } from '../../platform/webhooks/webhooks.routes.ts';
 import { consoleRoutes } from '../console/console.routes.ts';
 import { Sessions } from '../console/sessions.ts';
+import type { GaugeReader } from './gauges.ts';
 import { registerMcp } from './mcp.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
-/** What the routes of a server need. */
-export interface RoutesDeps {
+const noSessions = { credentials: async () => null };
+
+/** What the routes of a server serve. */
+export interface Routed {
   readonly parts: Parts;
   readonly slices: Slices;
   readonly clock: Clock;
@@ -68,7 +73,7 @@ export interface RoutesDeps {
   readonly state: {
     readonly reloads: Reloads;
     readonly health: Health;
-    readonly source: MetricsSource;
+    readonly gauges: GaugeReader;
     /** Aborts when the platform stops. */
     readonly stopping: AbortSignal;
   };
@@ -82,13 +87,13 @@ export interface RoutesDeps {
   };
 }
 
-export function registerRoutes(target: Server, deps: RoutesDeps): void {
-  const { parts, slices, clock, state } = deps;
-  const { limiter, streams, document, unmatched } = deps.http;
+export function registerRoutes(target: Server, routed: Routed): void {
+  const { parts, slices, clock, state } = routed;
+  const { limiter, streams, document, unmatched } = routed.http;
   const { config, version, adminSecret, consoleFiles, log } = parts;
   const { metrics, apiKeys, triggers } = slices;
   healthRoutes(target, { health: state.health, version });
-  metricsRoutes(target, { metrics, source: state.source });
+  metricsRoutes(target, metrics, () => state.gauges.read());
   if (!config.roles.has('api')) return;
   docsRoutes(target);
   sendsFiles(target);
@@ -98,8 +103,9 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   if (consoleFiles) {
     consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets, streams });
   }
-  const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
-  guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
+  const isAdministrator = (request: FastifyRequest) => sessions.isAdministrator(request);
+  const secretHook = adminHook(adminSecret, isAdministrator, wrongSecrets);
+  guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, routed));
   clientMetadataRoutes(target, slices.remoteSkills.accounts);
   const { triggerReceiver: receiver, triggerCalls: calls } = slices;
   webhookTriggerRoutes(target, { triggers, receiver, calls, clock, limiter }, unmatched);
@@ -111,23 +117,25 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
       'requests of one organization',
     ),
   };
-  const admission = { verify: (key: string) => apiKeys.verify(key), limits, wrongSecrets };
-  const keyHook = apiKeyHook({ ...admission, sessions });
+  const admission = new Admission(apiKeys, limits, wrongSecrets, sessions);
   const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
-  openApiRoutes(target, { document, documentWithSkills, admit: keyHook });
-  guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
-  const { stopping } = state;
-  registerMcp(target, { parts, slices, admission, streams, unmatched, stopping });
+  openApiRoutes(target, document, documentWithSkills, admission.hook);
+  guarded(target, '/api', admission.hook, unmatched, (scope) =>
+    apiRoutes(scope, routed, admission),
+  );
+  // Sessions of the console are not admitted: browsers send them by themselves.
+  const admissionOfMcp = new Admission(apiKeys, limits, wrongSecrets, noSessions, true);
+  registerMcp(target, routed, admissionOfMcp);
 }
 
-function adminRoutes(scope: Server, deps: RoutesDeps): void {
-  const { parts, slices, clock } = deps;
+function adminRoutes(scope: Server, routed: Routed): void {
+  const { parts, slices, clock } = routed;
   const { apiKeys, skills, credentials, usage, budgets, jobs, processes } = slices;
-  apiKeyRoutes(scope, apiKeys, clock, deps.http.streams, (id, options) =>
+  apiKeyRoutes(scope, apiKeys, clock, routed.http.streams, (id, options) =>
     endJobsOfKey(slices.context, jobs, id, options),
   );
   skillAdminRoutes(scope, skills, () => parts.executors?.leftOut ?? []);
-  reloadRoutes(scope, deps.state.reloads);
+  reloadRoutes(scope, routed.state.reloads);
   credentialRoutes(scope, { credentials });
   mcpServerRoutes(scope, slices.remoteSkills.mcpServers);
   accountAdminRoutes(scope, slices.remoteSkills.accounts);
@@ -137,11 +145,11 @@ function adminRoutes(scope: Server, deps: RoutesDeps): void {
 }
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
-function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
-  const { parts, slices, clock } = deps;
-  const { stopping } = deps.state;
-  const { unmatched } = deps.http;
-  const { apiKeys, agents, memories, skills, conversations } = slices;
+function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
+  const { parts, slices, clock } = routed;
+  const { stopping } = routed.state;
+  const { unmatched } = routed.http;
+  const { agents, memories, skills, conversations } = slices;
   const { statistics, usage, budgets } = slices;
   const { jobs, execution } = slices.jobs;
   const isStrict = parts.config.apiKeyPermissions === 'strict';
@@ -155,8 +163,8 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
   conversationRoutes(scope, { conversations });
   triggerRoutes(scope, slices.triggers, slices.triggerCalls, parts.config.publicUrl);
   const streams = new StreamAdmission(
-    deps.http.streams,
-    (request) => isStillAdmitted(request, (key) => apiKeys.verify(key), sessions),
+    routed.http.streams,
+    (request) => admission.isStillValid(request),
     stopping,
     parts.log,
   );
