@@ -160,19 +160,29 @@ describe.each(postgres)('on $name, where transactions overlap', (engine) => {
       const commitEarly = await appending(database, 'early');
       let isAnswered = false;
 
-      const answered = change().then(() => {
+      const answered = change().finally(() => {
         isAnswered = true;
       });
       await waitFor(() => isWanted(database), { describe: 'the webhook is committed' });
-      const commitLate = await appending(database, 'late');
+      // Each begins before the one before it ends, so that one is always open. The answer may wait for the first
+      // ones, which may have begun before it looked for open transactions.
+      const late: string[] = [];
+      let commitLast = async () => {};
+      const overlap = async () => {
+        late.push(`late ${late.length}`);
+        const commit = await appending(database, late.at(-1) ?? '');
+        await commitLast();
+        commitLast = commit;
+      };
+      await overlap();
       for (let i = 0; i < 20; i++) await recorded(database);
       expect(isAnswered).toBe(false);
       await commitEarly();
-      // Not that of the late one, which has seen it.
+      while (!isAnswered) await overlap();
       await answered;
-      await commitLate();
+      await commitLast();
 
-      expect(await recorded(database)).toEqual(['late']);
+      expect(await recorded(database)).toEqual(late);
     },
   );
 
