@@ -1,5 +1,5 @@
 /** Runs that wait, in real executors: the test is the parent that answers, or does not. */
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,6 +12,9 @@ beforeAll(async () => {
   pool = await startTestPool({ size: 1, graceMs: 1_000, stallMs: 20_000 });
 });
 afterAll(() => pool.stop(100));
+
+/** A gate that never opens. */
+const closed = '/no/such/gate';
 
 /** A run that asks; nothing is answered until the test does it. */
 function asking(path: string, input: unknown = {}) {
@@ -32,7 +35,10 @@ function asking(path: string, input: unknown = {}) {
 
 describe('a suspended run', () => {
   test('ends as waiting, and frees its place at once', async () => {
-    const { handle, asked, hasAsked } = asking('good/suspended', { file: '/dev/null', ms: 60_000 });
+    const { handle, asked, hasAsked } = asking('good/suspended', {
+      file: '/dev/null',
+      gate: closed,
+    });
     await hasAsked(1);
 
     handle.suspend();
@@ -43,28 +49,33 @@ describe('a suspended run', () => {
   });
 
   test('notices nothing: no catch, no finally, no later report or question', async () => {
-    const file = join(await mkdtemp(join(tmpdir(), 'waits-')), 'lines');
+    const directory = await mkdtemp(join(tmpdir(), 'waits-'));
+    const [file, gate] = [join(directory, 'lines'), join(directory, 'gate')];
     // Keeps the executor, which an idle pool may replace.
     const neighbour = asking('good/wait', { ms: 60_000 });
-    const { handle, asked, reports, hasAsked } = asking('good/suspended', { file, ms: 200 });
+    const { handle, asked, reports, hasAsked } = asking('good/suspended', { file, gate });
     await hasAsked(1);
 
     handle.suspend();
     await handle.outcome;
+    await writeFile(gate, '');
     await waitFor(async () => (await readFile(file, 'utf8').catch(() => '')) !== '', {
-      describe: 'its timer',
+      describe: 'what goes on beside it',
     });
     // By the same executor, so what the suspended run had said would be here before.
     await asking('good/echo').handle.outcome;
 
-    expect(await readFile(file, 'utf8')).toBe('timer\n');
+    expect(await readFile(file, 'utf8')).toBe('beside\n');
     expect(reports).toEqual([]);
     expect(asked.length).toBe(1);
     neighbour.handle.abort('the test has ended');
   });
 
   test('goes on if it has asked something that the parent had not seen', async () => {
-    const { handle, asked, hasAsked } = asking('good/suspended', { file: '/dev/null', ms: 0 });
+    const { handle, asked, hasAsked } = asking('good/suspended', {
+      file: '/dev/null',
+      gate: '/dev/null',
+    });
     await hasAsked(2);
     asked[1]?.answer([]);
     asked[0]?.answer([]);
@@ -75,7 +86,7 @@ describe('a suspended run', () => {
   });
 
   test('that is asked to stop ends as aborted', async () => {
-    const { handle, hasAsked } = asking('good/suspended', { file: '/dev/null', ms: 60_000 });
+    const { handle, hasAsked } = asking('good/suspended', { file: '/dev/null', gate: closed });
     await hasAsked(1);
 
     handle.abort('enough');
