@@ -501,7 +501,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
   });
 
   test('pages for the administrator say so in a session with a key', async () => {
-    await world.page.context().clearCookies();
+    await world.leaveSession();
     await world.signInAs(world.key);
 
     for (const path of ['/api-keys', '/api-keys/01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11', '/system']) {
@@ -509,6 +509,6 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       await told('For the administrator only');
     }
     await isSound();
-    await world.page.context().clearCookies();
+    await world.leaveSession();
   });
 });

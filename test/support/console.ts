@@ -62,6 +62,11 @@ export interface ConsoleWorld {
   load(path: string): Promise<void>;
   /** Signs in with a secret, from the page where one does. */
   signInAs(secret: string): Promise<void>;
+  /**
+   * Leaves the page, and its session after that: a page that is open polls, and the browser reports each refusal as an
+   * error.
+   */
+  leaveSession(): Promise<void>;
   /** What axe finds serious or critical in the page as it is; only in its colours, if so asked. */
   faults(of?: 'colours'): Promise<string[]>;
   /** What axe finds dark and light; the page is light then. What is no colour is the same in both. */
@@ -122,6 +127,10 @@ export async function startConsole(
       await page.getByLabel('Admin secret or API key').fill(secret);
       await page.getByRole('button', { name: 'Sign in' }).click();
       await page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
+    },
+    async leaveSession() {
+      await page.goto('about:blank');
+      await page.context().clearCookies();
     },
     async faults(of) {
       // What is still changing its colours has neither the old ones nor the new.
