@@ -10,7 +10,7 @@ import { type Cluster, type ClusterProcess, startCluster } from '../support/clus
 import { canRunClusters, noneYet } from '../support/cluster-load.ts';
 import { type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { isInstalled } from '../support/shared-servers.ts';
-import { acting, gate, play } from '../support/staged.ts';
+import { acting, beginning, gate, play } from '../support/staged.ts';
 import { freePort } from '../support/supervised.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -174,9 +174,9 @@ describe.skipIf(!canRun)('Prometheus on a cluster', () => {
   });
 
   test('tells of a worker that was killed, of its run, and of the work that waits', async () => {
-    const end = gate();
-    const lost = await tenant.start(play, acting({ until: end.path }));
-    await tenant.jobIn(lost, 'active');
+    const [begun, end] = [beginning(), gate()];
+    const lost = await tenant.start(play, acting(begun.step, { until: end.path }));
+    await begun.shown();
 
     await of('worker').kill();
     const waiting = await tenant.start(play, acting({}));

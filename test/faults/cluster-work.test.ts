@@ -8,7 +8,7 @@ import { type Cluster, startCluster } from '../support/cluster.ts';
 import { apiOf, canRunClusters, effect, stagedSkillsDir } from '../support/cluster-load.ts';
 import { follow, type ReceivedEvent } from '../support/event-stream.ts';
 import { isSoak } from '../support/soak.ts';
-import { acting, dataDirectory, gate, play } from '../support/staged.ts';
+import { acting, beginning, dataDirectory, gate, play } from '../support/staged.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -243,9 +243,9 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     ['one that listens to its signal', 'until'],
     ['one that listens to nothing', 'stubbornUntil'],
   ] as const)('a cancellation at one api ends the run at a worker: %s', async (_what, how) => {
-    const end = gate();
-    const jobId = await tenant.start(play, acting({ [how]: end.path }));
-    await tenant.jobIn(jobId, 'active');
+    const [begun, end] = [beginning(), gate()];
+    const jobId = await tenant.start(play, acting(begun.step, { [how]: end.path }));
+    await begun.shown();
 
     const { status, body: shown } = await ask(1, 'POST', `/api/jobs/${jobId}/cancel`);
     const stopping = [202, 'active'];
@@ -266,9 +266,9 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
       environment: { REDIS_URL: `redis://127.0.0.1:${proxy.port}` },
     });
     try {
-      const end = gate();
-      const jobId = await tenant.start(play, acting({ until: end.path }));
-      await tenant.jobIn(jobId, 'active');
+      const [begun, end] = [beginning(), gate()];
+      const jobId = await tenant.start(play, acting(begun.step, { until: end.path }));
+      await begun.shown();
       proxy.refuse();
       proxy.cut();
 

@@ -12,7 +12,7 @@ import { follow } from '../support/event-stream.ts';
 import { type PlatformProcess, spawnPlatform, startProcess } from '../support/process.ts';
 import { openRaw } from '../support/raw-http.ts';
 import { rounds } from '../support/soak.ts';
-import { acting, gate, play } from '../support/staged.ts';
+import { acting, beginning, gate, play } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -69,8 +69,10 @@ async function terminate(platform: PlatformProcess): Promise<number> {
 
 /** A job of play that runs and waits at a gate. */
 async function startRun(tenant: Tenant, end: { path: string }): Promise<string> {
-  const jobId = await tenant.start(play, { ...acting({ until: end.path }), output: 'done' });
-  await tenant.jobIn(jobId, 'active');
+  const begun = beginning();
+  const input = { ...acting(begun.step, { until: end.path }), output: 'done' };
+  const jobId = await tenant.start(play, input);
+  await begun.shown();
   return jobId;
 }
 
@@ -219,9 +221,9 @@ describe('SIGTERM', () => {
   test('so does one that listens to no signal', async () => {
     const platform = await start(short);
     const tenant = await newTenant(platform);
-    const end = gate();
-    const jobId = await tenant.start(play, acting({ stubbornUntil: end.path }));
-    await tenant.jobIn(jobId, 'active');
+    const [begun, end] = [beginning(), gate()];
+    const jobId = await tenant.start(play, acting(begun.step, { stubbornUntil: end.path }));
+    await begun.shown();
 
     expect(await terminate(platform)).toBeLessThan(10_000);
     const next = await start(short);

@@ -4,7 +4,7 @@ import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expec
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { embeddedTest, type Platform } from '../support/platform.ts';
-import { acting, dataDirectory, gate, play, startStaged } from '../support/staged.ts';
+import { acting, beginning, dataDirectory, gate, play, startStaged } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -457,10 +457,10 @@ describe('POST /api/jobs/:jobId/cancel', () => {
 
   test('one that does not listen is stopped by force after a grace, at no cost to others', async () => {
     const tenant = await newTenant(platform);
-    const [end, never] = [gate(), gate()];
+    const [begun, end, never] = [beginning(), gate(), gate()];
     const neighbour = await tenant.start(play, acting({ until: end.path }));
-    const deaf = await tenant.start(play, acting({ stubbornUntil: never.path }));
-    await tenant.jobIn(deaf, 'active');
+    const deaf = await tenant.start(play, acting(begun.step, { stubbornUntil: never.path }));
+    await begun.shown();
 
     const { status, body } = await tenant.post(`/api/jobs/${deaf}/cancel`);
 
