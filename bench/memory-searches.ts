@@ -67,7 +67,7 @@ async function measureOn(database: Database, name: string, count: number): Promi
   const base = { database, clock: systemClock };
   const { agents, memories } = composeAgents(base);
   const log = createLogger('silent');
-  const runMemories = new RunMemories({ ...base, log }, memories, agents.memoryOf);
+  const runMemories = new RunMemories({ ...base, log }, memories, agents);
   await database.write((tx) => agents.createDefault(tx, organizationId, 0));
   const some = Array.from({ length: agentsCount }, (_, i) => `agent-${i}`);
   for (const id of [one, ...some]) await agents.create(anyWriter(organizationId), { id });

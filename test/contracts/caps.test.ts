@@ -21,7 +21,7 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await engine.emptied();
     const clock = manualClock();
     const { agents } = composeAgents({ database, clock }, { agentsMax: 8 });
-    await new ApiKeys(contextOf({ database, clock }), agents.createDefault).issue({
+    await new ApiKeys(contextOf({ database, clock }), agents).issue({
       client_name: 'a',
       scopes: ['*'],
     });
@@ -43,7 +43,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { agents } = composeAgents({ database, clock });
     const keys = new ApiKeys(
       contextOf({ database, clock, config: readConfig({ API_KEYS_MAX: '2' }) }),
-      agents.createDefault,
+      agents,
     );
     const issue = () => keys.issue({ client_name: 'a', scopes: ['*'] });
     const { id } = await issue();

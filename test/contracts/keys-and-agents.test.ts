@@ -43,8 +43,8 @@ describe.each(await engines())('on $name', (engine) => {
       return {
         clock,
         database,
-        apiKeys: new ApiKeys(contextOf({ database, clock }), agents.createDefault),
-        elsewhere: new ApiKeys(contextOf({ database: other, clock }), agents.createDefault),
+        apiKeys: new ApiKeys(contextOf({ database, clock }), agents),
+        elsewhere: new ApiKeys(contextOf({ database: other, clock }), agents),
       };
     }
     const request = { client_name: 'ann', scopes: ['text', 'web'] };

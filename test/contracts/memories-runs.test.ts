@@ -381,7 +381,7 @@ describe.each(await engines())('on $name', (engine) => {
       await world.submit();
       const job = world.begun[0] as ClaimedJob;
       const { context, memories, agents } = world;
-      const runMemories = new RunMemories(context, memories, agents.memoryOf);
+      const runMemories = new RunMemories(context, memories, agents);
       return {
         world,
         begin: () =>

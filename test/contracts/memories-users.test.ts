@@ -23,7 +23,7 @@ async function world(engine: Engine) {
     await agents.create(anyWriter(), { id: 'support' });
   }
   const log = createLogger('silent');
-  const runMemories = new RunMemories({ database, clock, log }, memories, agents.memoryOf);
+  const runMemories = new RunMemories({ database, clock, log }, memories, agents);
   const runFor = (userId: string | null) =>
     runMemories.begin({
       ...own,

@@ -4,14 +4,12 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { countsOf, createFrequentTerms } from '../../src/core/memories/frequent-terms.ts';
-import { reindexMemory } from '../../src/core/memories/index.store.ts';
-import { memoriesAfter, updateMemory } from '../../src/core/memories/memories.store.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { queryOf } from '../../src/core/memories/query.ts';
-import { indexedAs, newMemory } from '../../src/core/memories/record.ts';
-import { findAmong, splitWords } from '../../src/core/memories/relevance.ts';
-import { anyOf, newestMatches, totalOf } from '../../src/core/memories/search.store.ts';
-import { columnsOfWords, termsOfWords, wordTerm } from '../../src/core/memories/terms.ts';
+import { newMemory } from '../../src/core/memories/record.ts';
+import { findAmong } from '../../src/core/memories/relevance.ts';
+import { anyOf, countMatches, newestMatches } from '../../src/core/memories/search.store.ts';
+import { columnsOfWords, wordTerm } from '../../src/core/memories/terms.ts';
 import { readWords } from '../../src/core/memories/words.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -69,7 +67,7 @@ describe.each(await engines())('on $name', (engine) => {
         const found = await newestMatches(database.read, { terms, owners }, limit);
         expect(found).toEqual(newestFirst.slice(0, limit));
       }
-      expect(await totalOf(database.read, terms)).toBe(12);
+      expect(await countMatches(database.read, terms)).toBe(12);
     };
 
     await expectNewest();
@@ -426,38 +424,6 @@ describe.each(await engines())('on $name', (engine) => {
     expect(first.memories[0]?.content).toBe('tea milk');
     expect([first.total, last.total]).toEqual([11_000, 11_000]);
     expect(last.memories.map(({ content }) => content)).toEqual(['milk 1', 'tea 0']);
-  });
-
-  test('memories that an earlier version has indexed are found by their words, then by all', async () => {
-    const { memories, database } = await world(engine);
-    const old = await memories.create(ada, {
-      content: 'Two deliveries of oak chairs',
-      tag: 'order',
-    });
-    const gone = await memories.create(ada, { content: 'deliveries of tables' });
-    const changed = await memories.create(ada, { content: 'deliveries of lamps' });
-    await database.write(async (tx) => {
-      for (const row of await memoriesAfter(tx, 0, 10)) {
-        const terms = termsOfWords(splitWords(row.words), row.tag);
-        await reindexMemory(tx, indexedAs(row), terms);
-        await updateMemory(tx, row.seq, { terms: null });
-      }
-    });
-    await memories.remove(ada, gone.id);
-    await memories.update(ada, changed.id, { tag: 'light' });
-    const oldContents = [changed, old].map(({ content }) => content);
-    expect(await found(memories, 'deliveries')).toEqual(oldContents);
-    expect(await found(memories, 'delivery chair')).toEqual([]);
-    expect(await found(memories, 'lamps', { tag: 'light' })).toEqual([changed.content]);
-
-    expect(await memories.renew()).toBe(2);
-
-    expect(await memories.renew()).toBe(0);
-    expect(await found(memories, 'delivery chair', { tag: 'order' })).toEqual([old.content]);
-    expect(await found(memories, 'lamp', { tag: 'light' })).toEqual([changed.content]);
-    await memories.remove(ada, old.id);
-    expect(await found(memories, 'chair')).toEqual([]);
-    await expectMemoriesConsistent(database);
   });
 
   test('where more match than are ranked, every match is on one page, and the total is exact', async () => {

@@ -2,7 +2,10 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
+import type { Embeddings } from '../../src/adapters/models/embeddings.ts';
+import { Prices } from '../../src/adapters/models/prices.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { Embedder } from '../../src/core/embeddings/embedder.ts';
 import { MemoryVectors } from '../../src/core/memories/embed-memories.ts';
 import { VectorIndex } from '../../src/core/memories/vector-index.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -30,17 +33,15 @@ async function world(database: Database) {
   const clock = manualClock();
   /** Of which a vector was asked for. */
   const texts: string[] = [];
-  const embedder = {
-    model: 'local/angles',
-    bounds: { textsMax: 64, textBytesMax: 8_000 },
-    question: async () => null,
-    async texts(_: unknown, given: readonly string[]) {
-      texts.push(...given);
-      return given.map(vectorOf);
-    },
-    isWaiting: () => false,
-    postpone() {},
+  const embed: Embeddings['embed'] = async (call) => {
+    texts.push(...call.texts);
+    return { vectors: call.texts.map(vectorOf), usage: { prompt: 3, completion: 0 } };
   };
+  const embedder = new Embedder(
+    { database, clock, log },
+    { name: 'local/angles', embeddings: { embed }, prices: new Prices([]) },
+    () => {},
+  );
   const index = new VectorIndex({ database, clock, log }, 0);
   const base = { database, clock, log };
   const vectors = new MemoryVectors(base, { embedder, index }, 'test');

@@ -54,7 +54,7 @@ const skill = (name: string) => ({
 /** One process: its verbs on a database. */
 async function processOn(database: Database, clock: ManualClock) {
   const { agents } = composeAgents({ database, clock });
-  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
+  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
   const skills = new SkillRegistry({ database, clock });
   await skills.register([
     skill('echo'),

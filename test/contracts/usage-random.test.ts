@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { UsageOwnerKind } from '../../src/adapters/database/tables.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { Budgets } from '../../src/core/usage/budgets.ts';
 import { charge, reserve } from '../../src/core/usage/reservations.ts';
@@ -151,7 +152,10 @@ async function play(
     {
       agents: isThere,
       scheduledJobs: isThere,
-      apiKeys: new ApiKeys(contextOf({ database, clock }), async () => {}),
+      apiKeys: new ApiKeys(
+        contextOf({ database, clock }),
+        composeAgents({ database, clock }).agents,
+      ),
     },
   );
   const budgets = new Map(ownersAll.map((owner, i) => [owner, limitsOf[i] as Limits]));

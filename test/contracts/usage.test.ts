@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database, Transaction } from '../../src/adapters/database/database.ts';
+import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { Budgets, usageOfUser } from '../../src/core/usage/budgets.ts';
 import { keyOf, type OwnerLookups } from '../../src/core/usage/owners.ts';
@@ -46,7 +47,7 @@ function worldOn(database: Database) {
   const owners: OwnerLookups = {
     agents: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
     scheduledJobs: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
-    apiKeys: new ApiKeys(contextOf({ database, clock }), async () => {}),
+    apiKeys: new ApiKeys(contextOf({ database, clock }), composeAgents({ database, clock }).agents),
   };
   const budgets = new Budgets({ database, clock }, owners);
   const usage = new UsageLedger({ database, clock });

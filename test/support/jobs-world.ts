@@ -192,7 +192,7 @@ export async function jobsWorld(
   const config = { ...settings, providers: options.providers ?? new Map() };
   const base = contextOf({ config, database, queue, clock, observers });
   const { agents, memories } = composeAgents(base);
-  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
+  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
   const skills = new SkillRegistry({ database, clock });
   const skillSettings = new SkillSettings(base, null);
   const conversations = new Conversations({ database });

@@ -49,7 +49,7 @@ export async function vectorsWorld(engine: Engine) {
     await agents.create(anyWriter('other'), { id: 'support' });
   }
   const log = createLogger('silent');
-  const runMemories = new RunMemories({ database, clock, log }, memories, agents.memoryOf);
+  const runMemories = new RunMemories({ database, clock, log }, memories, agents);
   return {
     ...{ database, clock, provider, events, agents, memories, processWith },
     /** Makes all vectors that are missing. */

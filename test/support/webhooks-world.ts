@@ -106,7 +106,7 @@ export async function webhooksWorld(
   const place = given === undefined ? await engine.emptiedPlace() : await engine.place();
   const database = given ?? (await place.open());
   const { agents } = composeAgents({ database, clock });
-  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents.createDefault);
+  const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
   for (const organization_id of ['default', 'other']) {
     await apiKeys.issue({ client_name: 'a test', scopes: ['*'], organization_id });
   }

@@ -32,9 +32,6 @@ const missedEveryMs = 10_000;
 const sealEveryMs = 60_000;
 /** Between two looks for memories of deleted agents and expired ones, events that no job can take any more, and ended sessions. */
 const purgeEveryMs = 10_000;
-/** Between two looks for memories that an earlier version has indexed. */
-const renewEveryMs = 1_000;
-
 /** Between two looks for memories that await a vector. */
 const embedEveryMs = 1_000;
 /** Between two writes of the statistics; a crash loses at most that much. */
@@ -122,7 +119,6 @@ function schedulerTasks({
     [sweepEveryMs, () => runEvents.delivery.deliverAll()],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => memories.expire()],
-    [renewEveryMs, () => memories.renew()],
     [purgeEveryMs, () => removeUntakeable(runEvents.database)],
     [purgeEveryMs, () => webhooks.listeners.removeExpired()],
     [sealEveryMs, () => signingSecrets.sealStored()],

@@ -92,7 +92,7 @@ export function composeJobRuns(
     skillSettings: slices.skillSettings,
     admission,
     reports: new Reports(context, feed),
-    memories: new RunMemories(context, slices.memories, slices.agents.memoryOf),
+    memories: new RunMemories(context, slices.memories, slices.agents),
     thinking: slices.thinking,
     waitKinds,
     yieldSlot: createYieldSlot(consumers, config.modelWaitsMax),

@@ -125,9 +125,7 @@ async function composeUsed(parts: Parts, base: Context) {
     metrics,
     embeddings,
     processes,
-    apiKeys: new ApiKeys(base, (tx, organizationId, now) =>
-      ofAgents.agents.createDefault(tx, organizationId, now),
-    ),
+    apiKeys: new ApiKeys(base, ofAgents.agents),
     ...ofAgents,
     conversations: new Conversations(base),
     ...secrets,

@@ -4,8 +4,8 @@
  */
 
 import { checkBytes, defaultTag, type MemoryFields } from '../../core/memories/fields.ts';
+import { MemoryBounds } from '../../core/memories/memory-bounds.ts';
 import type { MemoryVerb } from '../../core/memories/memory-verbs.ts';
-import { MemoryBounds } from '../../core/memories/run-bounds.ts';
 import type { MemoryChange } from '../../core/memories/run-memory.ts';
 import {
   type Recollection,

@@ -133,20 +133,19 @@ export class Agents {
 
   /**
    * What a run that was accepted at `acceptedAt` may do with the memory of its agent. Changes of a deleted agent are
-   * dropped when the run completes. Rejects if a newer agent has its id, whose memories are not the run's. A field,
-   * because the memories of runs take it as a function.
+   * dropped when the run completes. Rejects if a newer agent has its id, whose memories are not the run's.
    */
-  readonly memoryOf = async (
+  async memoryOf(
     organizationId: string,
     id: string,
     acceptedAt: number,
-  ): Promise<AgentRow['memory']> => {
+  ): Promise<AgentRow['memory']> {
     const row = await findAgent(this.#database.read, { organizationId, id });
     if (row !== undefined && isNewer(row, acceptedAt, this.#clock.now())) {
       throw permanentError(`the agent ${id} of this run was deleted, so it has no memory any more`);
     }
     return row?.memory ?? 'read_write';
-  };
+  }
 
   /** Creates an agent; `403` unless the writer's scopes cover what it may do. */
   async create(writer: Writer, fields: AgentFields & { id?: string }) {
@@ -278,6 +277,11 @@ export class Agents {
     return found(await lockAgent(tx, { organizationId, id }));
   }
 
+  /** Like `lock`; undefined where there is none. */
+  lockIfPresent(tx: Transaction, organizationId: string, id: string) {
+    return lockAgent(tx, { organizationId, id });
+  }
+
   /** The status of an agent; undefined where there is none. */
   async statusIn(
     tx: Transaction,
@@ -287,17 +291,10 @@ export class Agents {
     return (await findAgent(tx, { organizationId, id }))?.status;
   }
 
-  /**
-   * Creates the agent with which every organization starts (docs/decisions/agents.md). A field, because API keys take it
-   * as a function.
-   */
-  readonly createDefault = async (
-    tx: Transaction,
-    organizationId: string,
-    now: number,
-  ): Promise<void> => {
+  /** Creates the agent with which every organization starts (docs/decisions/agents.md). */
+  async createDefault(tx: Transaction, organizationId: string, now: number): Promise<void> {
     await addAgent(tx, this.#dependents, emptyAgent(organizationId, defaultAgentId, now));
-  };
+  }
 }
 
 const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;

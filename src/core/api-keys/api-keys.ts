@@ -4,7 +4,7 @@
  */
 import { hash, randomBytes } from 'node:crypto';
 import { type Cap, requireRoom } from '../../adapters/database/caps.ts';
-import type { Database, Handle, Transaction } from '../../adapters/database/database.ts';
+import type { Database, Handle } from '../../adapters/database/database.ts';
 import { isOrganization } from '../../adapters/database/organizations.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type Clock, timestamp, timestampOrNull } from '../../kernel/clock.ts';
@@ -12,6 +12,7 @@ import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId, newId } from '../../kernel/ids.ts';
 import { ShortCache } from '../../kernel/short-cache.ts';
 import { isSame } from '../../kernel/timing-safe.ts';
+import type { Agents } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
 import {
   type ApiKeyRow,
@@ -56,14 +57,11 @@ interface CachedKey {
 const hasExpired = (expiresAt: number | null, now: number) =>
   expiresAt !== null && expiresAt <= now;
 
-/** Runs in the transaction that creates an organization. */
-type OnOrganization = (tx: Transaction, organizationId: string, now: number) => Promise<void>;
-
 /** The API keys of all organizations, as this process knows them. */
 export class ApiKeys {
   readonly #database: Database;
   readonly #clock: Clock;
-  readonly #onOrganization: OnOrganization;
+  readonly #agents: Agents;
   readonly #cap: Cap;
   readonly #keysByHash: ShortCache<CachedKey>;
   readonly #keysById: ShortCache<CachedKey>;
@@ -72,11 +70,11 @@ export class ApiKeys {
 
   constructor(
     { config, database, clock }: Pick<Context, 'config' | 'database' | 'clock'>,
-    onOrganization: OnOrganization,
+    agents: Agents,
   ) {
     this.#database = database;
     this.#clock = clock;
-    this.#onOrganization = onOrganization;
+    this.#agents = agents;
     this.#cap = {
       table: 'api_keys',
       where: { enabled: 1 },
@@ -166,7 +164,7 @@ export class ApiKeys {
     return this.#database.write(async (tx) => {
       const { organization_id, created_at } = row;
       const isNew = await insertOrganization(tx, organization_id, created_at);
-      if (isNew) await this.#onOrganization(tx, organization_id, created_at);
+      if (isNew) await this.#agents.createDefault(tx, organization_id, created_at);
       else await requireRoom(tx, organization_id, caps);
       await insert(tx, row);
     });

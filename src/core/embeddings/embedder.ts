@@ -15,8 +15,8 @@ import { QuestionCache } from './question-cache.ts';
 import {
   agentKey,
   type EmbeddingEvent,
-  type EmbeddingModel,
   EmbeddingRequests,
+  type EmbeddingService,
   type Owning,
 } from './request.ts';
 
@@ -54,7 +54,7 @@ export class Embedder {
 
   constructor(
     context: Pick<Context, 'database' | 'clock' | 'log'>,
-    model: EmbeddingModel,
+    model: EmbeddingService,
     observe: (event: EmbeddingEvent) => void,
   ) {
     this.model = model.name;

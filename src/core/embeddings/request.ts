@@ -38,8 +38,8 @@ const tokenBytes = 4;
 /** The share of a budget's rest that a request for several texts may reserve, so that runs of the agent can go on. */
 const textsShare = 0.1;
 
-/** The model, how it is called, and what it costs. */
-export interface EmbeddingModel {
+/** A model, the provider that serves it, and what it costs. */
+export interface EmbeddingService {
   readonly name: string;
   readonly embeddings: Embeddings;
   readonly prices: Prices;
@@ -49,7 +49,7 @@ export class EmbeddingRequests {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly model: EmbeddingModel;
+  readonly model: EmbeddingService;
   readonly observe: (event: EmbeddingEvent) => void;
   readonly #stopping = new AbortController();
   /** Failures in the log that are not resolved yet. */
@@ -57,7 +57,7 @@ export class EmbeddingRequests {
 
   constructor(
     { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
-    model: EmbeddingModel,
+    model: EmbeddingService,
     observe: (event: EmbeddingEvent) => void,
   ) {
     this.database = database;

@@ -5,6 +5,7 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Context } from '../context/context.ts';
+import type { Embedder } from '../embeddings/embedder.ts';
 import {
   activateModel,
   type EmbeddingModel,
@@ -19,13 +20,13 @@ type ModelContext = Pick<Context, 'database' | 'clock' | 'log'>;
 export class CurrentModel {
   readonly #context: ModelContext;
   /** The embedder of this process. */
-  readonly #embedder: { readonly model: string };
+  readonly #embedder: Embedder;
   /** Whether this process has made its model the current one. */
   #isActivated = false;
   /** Whether the log already says that another process has another model. */
   #isOutdated = false;
 
-  constructor(context: ModelContext, embedder: { readonly model: string }) {
+  constructor(context: ModelContext, embedder: Embedder) {
     this.#context = context;
     this.#embedder = embedder;
   }

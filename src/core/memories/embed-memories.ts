@@ -6,6 +6,8 @@
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Context } from '../context/context.ts';
+import type { Embedder } from '../embeddings/embedder.ts';
+import type { Owning } from '../embeddings/request.ts';
 import { bytesOf, codeOf } from './codes.ts';
 import { activationTime, CurrentModel } from './current-model.ts';
 import {
@@ -16,8 +18,7 @@ import {
   setDimensions,
   takeLease,
 } from './embedding-models.store.ts';
-import type { Embedder } from './meaning.ts';
-import { agentOf, type Owning, usersOf } from './owners.ts';
+import { agentOf, usersOf } from './owners.ts';
 import type { VectorIndex } from './vector-index.ts';
 import {
   countWithout,

@@ -1,9 +1,9 @@
 /** Deletes expired memories in small transactions. Queries already exclude them from the time of expiry. */
 import type { Database, Transaction } from '../../adapters/database/database.ts';
-import { PlatformError } from '../../kernel/errors.ts';
+import type { Agents } from '../agents/agents.ts';
 import { expiredOf, nextExpiry } from './memories.store.ts';
 import { findExpiringOwner, type OwnerRow, setNextExpiry } from './owners.store.ts';
-import { type AgentsOfMemories, agentOf, markRemoved, ownersSeen } from './owners.ts';
+import { agentOf, markRemoved, ownersSeen } from './owners.ts';
 import { deleteRows } from './record.ts';
 
 /** Rows deleted in one transaction, and transactions of one call. */
@@ -13,7 +13,7 @@ const stepsMax = 20;
 /** Deletes some of the memories that have expired by `now`; returns how many. */
 export async function deleteExpired(
   database: Database,
-  agents: AgentsOfMemories,
+  agents: Agents,
   now: number,
 ): Promise<number> {
   let deleted = 0;
@@ -28,16 +28,13 @@ export async function deleteExpired(
 type ExpiringOwner = NonNullable<Awaited<ReturnType<typeof findExpiringOwner>>>;
 
 async function deleteSome(
-  agents: AgentsOfMemories,
+  agents: Agents,
   tx: Transaction,
   owner: ExpiringOwner,
   now: number,
 ): Promise<number> {
   const owning = agentOf(owner);
-  try {
-    await agents.lock(tx, owning.organizationId, owning.agentId);
-  } catch (error) {
-    if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
+  if ((await agents.lockIfPresent(tx, owning.organizationId, owning.agentId)) === undefined) {
     // The agent is deleted, so leave the memories to the purge.
     await markRemoved(tx, owning.organizationId, owning.agentId);
     return 0;

@@ -3,11 +3,13 @@
  * the vectors of the nearest codes exactly, in the same way on both databases.
  */
 import type { Database, Handle } from '../../adapters/database/database.ts';
+import type { Embedder } from '../embeddings/embedder.ts';
+import type { Owning } from '../embeddings/request.ts';
 import { CodeCache } from './code-cache.ts';
 import { codeOf, similarity, vectorOf } from './codes.ts';
 import { findModel } from './embedding-models.store.ts';
 import { type OwnerRow, ownerKinds } from './owners.store.ts';
-import type { Owning } from './owners.ts';
+
 import { type Query, queryOf } from './query.ts';
 import type { VectorIndex } from './vector-index.ts';
 import {
@@ -24,29 +26,6 @@ import {
 /** Vectors that are compared exactly, and memories in the result. */
 const comparedMax = 400;
 const foundMax = 100;
-
-/** Makes vectors of texts. Failures of a provider are results, not errors. */
-export interface Embedder {
-  /** `provider/model`. */
-  readonly model: string;
-  /** The most texts of one request, and the bytes of each that are used. */
-  readonly bounds: { readonly textsMax: number; readonly textBytesMax: number };
-  /** The vector of a query; null if the provider gives none in time. */
-  question(owning: Owning, text: string): Promise<Float32Array | null>;
-  /**
-   * A vector for each text: null if the model refuses the text, undefined if it has to wait. Calls `mayGoOn` before
-   * each further request.
-   */
-  texts(
-    owning: Owning,
-    texts: readonly string[],
-    mayGoOn: () => Promise<boolean>,
-  ): Promise<readonly (Float32Array | null | undefined)[]>;
-  /** Makes no vectors for an organization for `waitMs` milliseconds, and logs why. */
-  postpone(owning: Owning, reason: string, waitMs: number): void;
-  /** Whether the texts of an agent have to wait. */
-  isWaiting(owning: Owning): boolean;
-}
 
 /** What is searched. */
 export interface Sought {

@@ -7,7 +7,7 @@ import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, isIn, listValue } from '../../adapters/database/ids-in.ts';
 import { locked } from '../../adapters/database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../../adapters/database/page-bytes.ts';
-import { firstRow, statement } from '../../adapters/database/statement.ts';
+import { statement } from '../../adapters/database/statement.ts';
 import type { MemoriesTable, Tables } from '../../adapters/database/tables.ts';
 import { type Indexed, indexMemories, unindex } from './index.store.ts';
 import { type Owner, type OwnerRow, ownerKinds } from './owners.store.ts';
@@ -22,9 +22,7 @@ export type MemoryRow = Selectable<MemoriesTable>;
 export type VisibleMemoryRow = Pick<MemoryRow, (typeof visibleColumns)[number]>;
 
 /** A memory to record. */
-type RecordedMemory = Omit<MemoryRow, 'seq' | 'terms' | 'owner' | 'together' | 'embedding'> & {
-  readonly terms: string;
-};
+type RecordedMemory = Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'embedding'>;
 
 export const visibleColumns = [
   'id',
@@ -289,25 +287,6 @@ export function memoriesAfter(tx: Transaction, seq: number, max: number) {
     .orderBy('seq')
     .limit(max)
     .execute();
-}
-
-/** A memory whose entry in the index is of an earlier version. */
-export const findWithoutTerms = firstRow<object>()((db) =>
-  db.selectFrom('memories').select('seq').where('terms', 'is', null).limit(sql.lit(1)),
-);
-
-/**
- * Up to `max` memories of all owners whose entry in the index is of an earlier version, the newest first; without
- * those that another transaction is changing.
- */
-export function memoriesWithoutTerms(tx: Transaction, max: number) {
-  const query = tx.kysely
-    .selectFrom('memories')
-    .select([...foundBy, 'content'])
-    .where('terms', 'is', null)
-    .orderBy('seq', 'desc')
-    .limit(max);
-  return locked(tx.dialect, query, (unlocked) => unlocked.forUpdate().skipLocked()).execute();
 }
 
 /** A memory to change or delete, locked against other writers. */

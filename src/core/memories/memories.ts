@@ -7,14 +7,15 @@
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
-import { notFound, PlatformError } from '../../kernel/errors.ts';
+import { notFound } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
+import type { Agents } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
+import type { Owning } from '../embeddings/request.ts';
 import { deleteExpired } from './expiry.ts';
 import { checkBytes, type MemoryFields } from './fields.ts';
 import { createFrequentTerms, type FrequentTerms } from './frequent-terms.ts';
 import { reindexMemory } from './index.store.ts';
-import { renewIndex } from './index-all.ts';
 import type { Meaning } from './meaning.ts';
 import {
   deleteMemories,
@@ -35,14 +36,7 @@ import {
   findRemovedOwner,
   lowerNextExpiry,
 } from './owners.store.ts';
-import {
-  type AgentsOfMemories,
-  markRemoved,
-  type OfUser,
-  type Owning,
-  ownersOf,
-  ownersSeen,
-} from './owners.ts';
+import { markRemoved, type OfUser, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
 import {
   deleteAll,
@@ -86,14 +80,14 @@ interface ListFilter {
 export class Memories {
   readonly database: Database;
   readonly clock: Clock;
-  readonly agents: AgentsOfMemories;
+  readonly agents: Agents;
   /** Semantic search; null when memories have no vectors. */
   readonly meaning: () => Meaning | null;
   readonly frequent: FrequentTerms;
 
   constructor(
     { database, clock }: Pick<Context, 'database' | 'clock'>,
-    agents: AgentsOfMemories,
+    agents: Agents,
     meaning: () => Meaning | null = () => null,
   ) {
     this.database = database;
@@ -105,8 +99,7 @@ export class Memories {
 
   /** `404 not_found` for an agent that does not exist. */
   async findAgent(owning: Owning): Promise<void> {
-    const { agents } = this;
-    await agents.find(owning.organizationId, owning.agentId);
+    await this.agents.find(owning.organizationId, owning.agentId);
   }
 
   /** `404 not_found` for a memory, or an agent, that does not exist. */
@@ -137,12 +130,8 @@ export class Memories {
         ? await listNewest(read, seen, page)
         : await search(
             read,
-            {
-              ...seen,
-              frequent,
-              query: queryOf(q),
-              nearest: async () => (await meaning()?.nearest(owning, seen, q)) ?? [],
-            },
+            { ...seen, frequent, query: queryOf(q) },
+            meaning()?.nearest(owning, seen, q) ?? [],
             page,
           );
     return { memories: rows.map((row) => memoryView(owning.agentId, row)), total, next };
@@ -204,13 +193,7 @@ export class Memories {
       };
       const before = indexedAs(row);
       const terms = retagged(found?.terms ?? before.terms, after.tag);
-      // An index entry of an earlier version stays marked for `renew`.
-      const isOld = found === null && row.terms === null;
-      await updateMemory(tx, row.seq, {
-        ...columnsOf(after),
-        ...found,
-        terms: isOld ? null : terms,
-      });
+      await updateMemory(tx, row.seq, { ...columnsOf(after), ...found, terms });
       if (after.content !== row.content) await forgetVector(tx, row.seq);
       if (terms !== before.terms) await reindexMemory(tx, before, terms);
       const owners = ownersOfRow(row);
@@ -232,12 +215,13 @@ export class Memories {
    * or agent, and of an agent that was created after the job was accepted: that is another agent with the same id.
    */
   async keep(tx: Transaction, runs: readonly RunChanges[]) {
-    const { agents } = this;
     // In a fixed order, so that two transactions cannot deadlock.
     const keyOf = (run: Owning) => `${run.organizationId}/${run.agentId}`;
     const byAgent = [...Map.groupBy(runs, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
     for (const [, ofAgent] of byAgent) {
-      const since = await lockedSince(agents, tx, ofAgent[0] as RunChanges);
+      const [{ organizationId, agentId }] = ofAgent as [RunChanges];
+      const agent = await this.agents.lockIfPresent(tx, organizationId, agentId);
+      const since = agent?.created_at ?? Number.POSITIVE_INFINITY;
       for (const run of ofAgent) if (since <= run.acceptedAt) await keepOne(tx, run);
     }
   }
@@ -258,20 +242,17 @@ export class Memories {
 
   /** Deletes some of the expired memories; returns how many. */
   async expire(): Promise<number> {
-    const { database, clock, agents } = this;
-    return await deleteExpired(database, agents, clock.now());
+    return await deleteExpired(this.database, this.agents, this.clock.now());
   }
 
   /** A page of the agents that keep memories of a user, and how many. */
   listAgentsOfUser(organizationId: string, userId: string, page: PageAsked) {
-    const { database } = this;
-    return agentsOfUser(database.read, organizationId, userId, page);
+    return agentsOfUser(this.database.read, organizationId, userId, page);
   }
 
   /** All memories of a user, read lazily. */
   async *ofUser(organizationId: string, userId: string) {
-    const { database } = this;
-    for await (const { agentId, row } of rowsOfUser(database, organizationId, userId)) {
+    for await (const { agentId, row } of rowsOfUser(this.database, organizationId, userId)) {
       yield memoryView(agentId, row);
     }
   }
@@ -288,20 +269,12 @@ export class Memories {
     { organizationId, jobIds }: { organizationId: string; jobIds: readonly string[] },
     isLate: () => boolean,
   ): Promise<number> {
-    const { database, agents } = this;
-    return eraseRowsOfJobs(database, agents, { organizationId, jobIds }, isLate);
+    return eraseRowsOfJobs(this.database, this.agents, { organizationId, jobIds }, isLate);
   }
 
   /** Removes the terms of deleted memories from the index until `isLate`; returns whether all are removed. */
   compactIndex(isLate: () => boolean): Promise<boolean> {
-    const { database } = this;
-    return compactMemoryIndex(database, isLate);
-  }
-
-  /** Rebuilds some of the index entries that an earlier version made; returns how many. */
-  async renew(): Promise<number> {
-    const { database } = this;
-    return await renewIndex(database);
+    return compactMemoryIndex(this.database, isLate);
   }
 }
 
@@ -325,31 +298,13 @@ async function forgetVector(tx: Transaction, seq: number): Promise<void> {
   await updateMemory(tx, seq, { embedding: 0 });
 }
 
-/** Locks the agent. Returns when it was created; infinity if it does not exist. */
-async function lockedSince(
-  agents: AgentsOfMemories,
-  tx: Transaction,
-  { organizationId, agentId }: Owning,
-): Promise<number> {
-  try {
-    return (await agents.lock(tx, organizationId, agentId)).created_at;
-  } catch (error) {
-    if (error instanceof PlatformError && error.code === 'not_found') return Infinity;
-    throw error;
-  }
-}
-
 async function keepOne(tx: Transaction, run: RunChanges): Promise<void> {
   if (run.forgotten.length > 0) await deleteAll(tx, run, run.userId, run.forgotten);
   if (run.remembered.length > 0) await insertAll(tx, run, run.remembered);
 }
 
 /** Marks the memories of a deleted agent, which hides them from queries; `purge` deletes them. */
-export const memoriesOfAgent = {
-  // Processes of an earlier version do not delete memories of users, so some of a deleted agent may remain.
-  begin: markRemoved,
-  remove: markRemoved,
-};
+export const memoriesOfAgent = { remove: markRemoved };
 
 function columnsOf(row: VisibleMemoryRow) {
   const { content, tag, metadata, expires_at, edited, updated_at } = row;

@@ -4,6 +4,7 @@
  * searches the agent and its user, a client the agent and all its users.
  */
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import type { Owning } from '../embeddings/request.ts';
 import {
   findOwners,
   insertOwner,
@@ -14,11 +15,7 @@ import {
   removeOwners,
 } from './owners.store.ts';
 
-/** The agent whose memories are meant. */
-export interface Owning {
-  readonly organizationId: string;
-  readonly agentId: string;
-}
+export type { Owning };
 
 /** Whose memories are read: a user's; the agent's own if null; all if undefined. */
 export type OfUser = string | null | undefined;
@@ -90,11 +87,4 @@ const nameOf = ({ organizationId, agentId }: Owning) => ({
 /** Hides the memories of this agent and its users from all queries. */
 export async function markRemoved(tx: Transaction, organizationId: string, agentId: string) {
   await removeOwners(tx, organizationId, [agentId, usersOf(agentId)]);
-}
-
-/** The functions of agents that memories use. All throw `404 not_found` for an unknown agent. */
-export interface AgentsOfMemories {
-  find(organizationId: string, agentId: string): Promise<unknown>;
-  /** Locks the agent: it is not deleted or locked by others before the transaction ends. */
-  lock(tx: Transaction, organizationId: string, agentId: string): Promise<{ created_at: number }>;
 }

@@ -4,6 +4,7 @@
  */
 import type { Transaction } from '../../adapters/database/database.ts';
 import { newId } from '../../kernel/ids.ts';
+import type { Owning } from '../embeddings/request.ts';
 import { checkBytes, defaultTag, type MemoryFields } from './fields.ts';
 import type { Indexed } from './index.store.ts';
 import {
@@ -15,20 +16,15 @@ import {
   ownersIn,
 } from './memories.store.ts';
 import { addToCounts, lowerNextExpiry } from './owners.store.ts';
-import { type OfUser, type Owning, ownerFor, ownersSeen } from './owners.ts';
-import { splitWords } from './relevance.ts';
-import { columnsOfWords, termsOfWords } from './terms.ts';
+import { type OfUser, ownerFor, ownersSeen } from './owners.ts';
+import { columnsOfWords } from './terms.ts';
 import { readWords } from './words.ts';
 
 /**
  * A complete memory that is not recorded yet. Its words and terms are computed before the transaction. Each is one text
  * instead of an array, which would take ten times the memory.
  */
-export type NewMemory = Readonly<
-  Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'terms' | 'embedding'>
-> & {
-  readonly terms: string;
-};
+export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'embedding'>>;
 
 /** The run that wrote a memory; all fields are null if a client wrote it. */
 export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step'> & {
@@ -134,8 +130,7 @@ export const ownersOfRow = ({ owner, together }: Pick<LockedRow, 'owner' | 'toge
 
 /** The index entry of a memory, from the stored terms: `termsText` may have changed since it was indexed. */
 export function indexedAs(row: Indexable): Indexed {
-  const terms = row.terms ?? termsOfWords(splitWords(row.words), row.tag);
-  return { seq: row.seq, owners: ownersOfRow(row), terms };
+  return { seq: row.seq, owners: ownersOfRow(row), terms: row.terms };
 }
 
 function countedBy(memories: readonly { tag: string }[], by: 1 | -1): Map<string, number> {

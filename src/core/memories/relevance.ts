@@ -42,11 +42,6 @@ export function joinWords(words: readonly string[]): string {
   return words.length === 0 ? '' : ` ${words.join(' ')} `;
 }
 
-/** Reverses `joinWords`. */
-export function splitWords(words: string): string[] {
-  return words === '' ? [] : words.slice(1, -1).split(' ');
-}
-
 /** The rarer a word is among `all` memories, the greater its weight. */
 export function weightsOf(counts: readonly Counts[], all: number): Weights {
   const worth = (count: number) => {

@@ -12,13 +12,16 @@ import { isId } from '../../kernel/ids.ts';
 import type { Logger } from '../../kernel/log.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { canonicalJson } from '../../kernel/text.ts';
+import type { Agents } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
+import type { Owning } from '../embeddings/request.ts';
 import { checkBytes, defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
 import type { FrequentTerms } from './frequent-terms.ts';
 import { fused } from './fusion.ts';
 import type { Meaning } from './meaning.ts';
 import { findMemory, listMemories, type VisibleMemoryRow } from './memories.store.ts';
 import { type Memories, type RunMemoryView, runMemoryView } from './memories.ts';
+import { MemoryBounds } from './memory-bounds.ts';
 import {
   type MemoryMode,
   type MemoryRights,
@@ -28,11 +31,10 @@ import {
   rightsOfModel,
 } from './memory-verbs.ts';
 import { type Likeness, likenessOf } from './near-duplicates.ts';
-import { type OfUser, type Owning, ownersOf, ownersSeen } from './owners.ts';
+import { type OfUser, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
 import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
 import { countAmong, matches, type Ranked, rank, weightsOf } from './relevance.ts';
-import { MemoryBounds } from './run-bounds.ts';
 import {
   type Recollection,
   readForget,
@@ -62,9 +64,6 @@ export type MemoryChange =
     }
   | { readonly forgotten: string };
 
-/** A memory that is not recorded yet. */
-type Remembered = NewMemory;
-
 /** The run that the memory belongs to. */
 export interface MemoryOfRun extends Owning {
   /** The user of the run, whose memories it sees beside the agent's own; null without a user. */
@@ -81,18 +80,18 @@ export interface MemoryOfRun extends Owning {
 export class RunMemories {
   readonly context: Pick<Context, 'database' | 'clock' | 'log'>;
   readonly memories: Memories;
-  readonly modeOf: ModeOf;
+  readonly agents: Agents;
   /** Shared by all runs, so that their turns do not add up to a long block. */
   readonly turns = new Turns();
 
   constructor(
     context: Pick<Context, 'database' | 'clock' | 'log'>,
     memories: Memories,
-    modeOf: ModeOf,
+    agents: Agents,
   ) {
     this.context = context;
     this.memories = memories;
-    this.modeOf = modeOf;
+    this.agents = agents;
   }
 
   /** Begins the memory of an attempt; called at the attempt's first request. */
@@ -100,9 +99,6 @@ export class RunMemories {
     return new RunMemory(this, run);
   }
 }
-
-/** What runs of an agent may do with its memory. */
-type ModeOf = (organizationId: string, agentId: string, acceptedAt: number) => Promise<MemoryMode>;
 
 /** The memory of one attempt. */
 export class RunMemory {
@@ -112,11 +108,11 @@ export class RunMemory {
   readonly meaning: () => Meaning | null;
   readonly frequent: FrequentTerms;
   readonly bounds = new MemoryBounds();
-  readonly remembered = new Map<string, Remembered>();
+  readonly remembered = new Map<string, NewMemory>();
   /** By id: the memories of this run that it has replaced, oldest first. */
-  readonly replaced = new Map<string, Remembered[]>();
+  readonly replaced = new Map<string, NewMemory[]>();
   /** By id: the memories of this run that it has forgotten again. */
-  readonly dropped = new Map<string, Remembered>();
+  readonly dropped = new Map<string, NewMemory>();
   readonly forgotten = new Set<string>();
   readonly #log: Logger;
   readonly #turns: Turns;
@@ -125,7 +121,7 @@ export class RunMemory {
   /** Resolves when all earlier requests are answered. */
   #answered: Promise<unknown> = Promise.resolve();
 
-  constructor({ context, memories, modeOf, turns }: RunMemories, run: MemoryOfRun) {
+  constructor({ context, memories, agents, turns }: RunMemories, run: MemoryOfRun) {
     this.run = run;
     this.database = context.database;
     this.clock = context.clock;
@@ -133,7 +129,7 @@ export class RunMemory {
     this.frequent = memories.frequent;
     this.#log = context.log;
     this.#turns = turns;
-    this.#mode = () => modeOf(run.organizationId, run.agentId, run.acceptedAt);
+    this.#mode = () => agents.memoryOf(run.organizationId, run.agentId, run.acceptedAt);
   }
 
   /**
@@ -309,7 +305,7 @@ export class RunMemory {
   }
 
   /** The attempt's own new memories with the tag. */
-  #own({ tag, userId }: Wanted): Remembered[] {
+  #own({ tag, userId }: Wanted): NewMemory[] {
     const { remembered } = this;
     return [...remembered.values()]
       .filter((one) => tag === undefined || one.tag === tag)
@@ -375,10 +371,7 @@ export class RunMemory {
         };
         this.bounds.countRemembered(checkBytes(fields));
         const now = Date.parse(created_at);
-        // Steps that were recorded before memories of users existed lack both fields.
-        const userId = more.user_id ?? null;
-        const step = more.step ?? null;
-        const making = { userId, step, id, now };
+        const making = { userId: more.user_id, step: more.step, id, now };
         await this.#inTurn(() => {
           if (more.updated === true) return this.#rememberAgain(fields, making, more.updated_at);
           return this.#remember(fields, making);
@@ -462,7 +455,7 @@ const isEditedFor = ({ written_for, edited }: VisibleMemoryRow) =>
   written_for !== null && edited === 1;
 
 /** A memory that another one replaces. */
-type Replaced = Pick<Remembered, 'id' | 'content' | 'created_at' | 'updated_at' | 'word_count'>;
+type Replaced = Pick<NewMemory, 'id' | 'content' | 'created_at' | 'updated_at' | 'word_count'>;
 
 /** The owner of a new memory and the step that remembers it; with `id` when a repeated run restores it. */
 interface Remembering {

@@ -83,7 +83,7 @@ const postgresLists = sqlStatement<{ queries: string }>()<{ lists: number[][] | 
 );
 
 /** How many memories an expression matches. */
-export async function totalOf(db: Handle, terms: string): Promise<number> {
+export async function countMatches(db: Handle, terms: string): Promise<number> {
   const statement = db.dialect === 'postgres' ? postgresTotal : sqliteTotal;
   return (await db.first(statement, { terms }))?.total ?? 0;
 }

@@ -19,7 +19,6 @@ import {
   matches,
   type Ranked,
   rank,
-  splitWords,
   type Weights,
   weightsOf,
 } from './relevance.ts';
@@ -28,16 +27,16 @@ import {
   anyOf,
   bytesOfMemories,
   countAmong,
+  countMatches,
   listsOf,
   memoriesBySeq,
   newestMatches,
   oneOf,
   phraseMatches,
   sizesOf,
-  totalOf,
   wordsOfMemories,
 } from './search.store.ts';
-import { partTerm, runsOf, tagTerm, termsOfWords, wordTerm } from './terms.ts';
+import { partTerm, runsOf, tagTerm, wordTerm } from './terms.ts';
 
 /** Matches that are ranked, and their words together. */
 const rankedMax = 300;
@@ -53,9 +52,6 @@ export interface Wanted {
   readonly frequent: FrequentTerms;
 }
 
-/** With semantic search, which waits for a provider. */
-type WantedByMeaning = Wanted & { nearest(): Promise<readonly Near[]> };
-
 type Match = Ranked & { readonly seq: number };
 
 /** The first matches of the result. */
@@ -66,27 +62,32 @@ interface Head {
   readonly counts: readonly Counts[];
 }
 
+/** The matches of a query. Their number and the newest ones are slow to find, so only clients' searches read them. */
 interface Found {
   /** The best candidates: 300 or all matches. */
   readonly seqs: readonly number[];
   readonly counts: readonly Counts[];
-  /** The number of matches. Counting is slow for many matches, so only clients' searches call it. */
-  total(): Promise<number>;
-  /** How many of the given memories are matches. */
-  countAmong(seqs: ReadonlySet<number>): Promise<number>;
-  /** The newest matches. */
-  newest(limit: number): Promise<readonly number[]>;
+  /** All matches, newest first, where they are known; else the expression that finds them in the index. */
+  readonly all: readonly number[] | string;
+  /** Expired memories that are not deleted yet. They are no matches. */
+  readonly expired: ReadonlySet<number>;
 }
 
 /**
  * A page of results, their total, and the offset of the next page if this one was cut because of its size in bytes.
  */
-export async function search(db: Handle, wanted: WantedByMeaning, { limit, offset }: PageAsked) {
+export async function search(
+  db: Handle,
+  wanted: Wanted,
+  /** Semantic search, which waits for a provider. */
+  nearest: Promise<readonly Near[]> | readonly Near[],
+  { limit, offset }: PageAsked,
+) {
   const owners = idsOf(wanted);
-  const [near, found] = await Promise.all([wanted.nearest(), find(db, wanted, rankedMax)]);
+  const [near, found] = await Promise.all([nearest, find(db, wanted, rankedMax)]);
   const [head, foundTotal] = await Promise.all([
     headOf(db, wanted, found, new Set()),
-    found.total(),
+    totalOf(db, found),
   ]);
   const weights = weightsOf(found.counts, countOf(wanted));
   const ranked = rank(head.matches, wanted.query, weights).map(({ seq }) => seq);
@@ -96,7 +97,7 @@ export async function search(db: Handle, wanted: WantedByMeaning, { limit, offse
   let order = fused(byWords, nearSeqs);
   if (offset + limit > order.length && total > order.length) {
     const there = new Set(order);
-    const newest = await found.newest(offset + limit + order.length);
+    const newest = await newestOf(db, owners, found, offset + limit + order.length);
     order = [...order, ...newest.filter((seq) => !there.has(seq))];
   }
   const asked = order.slice(offset, offset + limit);
@@ -122,7 +123,7 @@ async function countOfOthers(
   const others = near.filter((seq) => !there.has(seq));
   if (others.length === 0) return 0;
   const rows = await wordsOfMemories(db, idsOf(wanted), others);
-  return rows.filter((row) => !matches(matchOf(row), wanted.query)).length;
+  return rows.filter((row) => !matches(row, wanted.query)).length;
 }
 
 /**
@@ -157,21 +158,11 @@ export const mayHaveExpired = ({ owners, now }: Pick<Wanted, 'owners' | 'now'>) 
 
 /** The matches, without expired memories that are not deleted yet. */
 async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
-  const { owners, now } = wanted;
-  if (!mayHaveExpired(wanted)) return await findAll(db, wanted, most);
-  const expired = new Set(await expiredMemories(db, owners, now));
-  const found = await findAll(db, wanted, most + expired.size);
-  const isCurrent = (seq: number) => !expired.has(seq);
-  const seqs = found.seqs.filter(isCurrent);
-  const newest = async (limit: number) =>
-    (await found.newest(limit + expired.size)).filter(isCurrent);
-  const total = async () => (await found.total()) - (await found.countAmong(expired));
-  return { ...found, seqs: seqs.slice(0, most), total, newest };
-}
-
-async function findAll(db: Handle, wanted: Wanted, most: number): Promise<Found> {
-  const { query, tag, frequent } = wanted;
+  const { query, tag, frequent, now } = wanted;
   const owners = idsOf(wanted);
+  const expired = new Set(
+    mayHaveExpired(wanted) ? await expiredMemories(db, wanted.owners, now) : [],
+  );
   const tagged = tag === undefined ? [] : [anyOf(db, owners, [tagTerm(tag)])];
   const within = (...expressions: string[]) => allOf(db, [...expressions, ...tagged]);
   const expressions = query.sought.map(({ strong, weak }) => ({
@@ -179,16 +170,42 @@ async function findAll(db: Handle, wanted: Wanted, most: number): Promise<Found>
     weak: anyOf(db, owners, weak),
   }));
   const counts = await countsOf(db, expressions, { most: countedMax + 1, frequent });
+  const isCurrent = (seq: number) => !expired.has(seq);
   if (query.phrases.length > 0) {
     const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owners, [term]));
     const seqs = await phraseMatches(db, { terms: within(...terms), owners }, query.phrases);
-    return { ...foundIn(seqs), seqs, counts };
+    const current = seqs.filter(isCurrent);
+    return { seqs: current.slice(0, most), all: current, counts, expired };
   }
-  return await findAny(
+  const { seqs, all } = await findAny(
     db,
     { owners, counts, expressions, weights: weightsOf(counts, countOf(wanted)) },
-    { most, within },
+    { most: most + expired.size, within },
   );
+  return {
+    seqs: seqs.filter(isCurrent).slice(0, most),
+    all: typeof all === 'string' ? all : all.filter(isCurrent),
+    counts,
+    expired,
+  };
+}
+
+/** The number of matches. */
+async function totalOf(db: Handle, { all, expired }: Found): Promise<number> {
+  if (typeof all !== 'string') return all.length;
+  return (await countMatches(db, all)) - (await countAmong(db, all, expired));
+}
+
+/** At least the newest `limit` matches. */
+async function newestOf(
+  db: Handle,
+  owners: readonly number[],
+  { all, expired }: Found,
+  limit: number,
+): Promise<readonly number[]> {
+  if (typeof all !== 'string') return all;
+  const newest = await newestMatches(db, { terms: all, owners }, limit + expired.size);
+  return newest.filter((seq) => !expired.has(seq));
 }
 
 interface Asked {
@@ -203,7 +220,7 @@ async function findAny(
   db: Handle,
   { owners, counts, expressions, weights }: Asked,
   { most, within }: { most: number; within: (...expressions: string[]) => string },
-): Promise<Found> {
+): Promise<Pick<Found, 'seqs' | 'all'>> {
   const lists = expressions
     .flatMap(({ strong, weak }, i) => [
       { expression: strong, count: counts[i]?.strong ?? 0, weight: weights[i]?.strong ?? 0 },
@@ -211,12 +228,11 @@ async function findAny(
     ])
     .filter(({ count }) => count > 0)
     .sort((a, b) => a.count - b.count);
-  if (lists.length === 0) return { ...foundIn([]), seqs: [], counts };
+  if (lists.length === 0) return { seqs: [], all: [] };
   const read = lists.slice(0, readable(lists.map(({ count }) => count)));
   const scores = await scoresOf(db, read, within);
   if (read.length === lists.length) {
-    const newest = [...scores.keys()].sort((a, b) => b - a);
-    return { ...foundIn(newest), seqs: best(scores, most), counts };
+    return { seqs: best(scores, most), all: [...scores.keys()].sort((a, b) => b - a) };
   }
   const any = within(
     oneOf(
@@ -224,30 +240,14 @@ async function findAny(
       lists.map(({ expression }) => expression),
     ),
   );
-  const newest = (limit: number) => newestMatches(db, { terms: any, owners }, limit);
-  const seqs = await newest(most);
+  const seqs = await newestMatches(db, { terms: any, owners }, most);
   // Memories with all words of the query rank high, even if all of them are frequent and their lists were not read.
   const strong = expressions.map((one) => one.strong).filter((one) => one !== '');
   const complete = await newestMatches(db, { terms: within(...strong), owners }, most);
   const sum = weights.reduce((all, one) => all + one.strong, 0);
   for (const seq of complete) scores.set(seq, Math.max(sum, scores.get(seq) ?? 0));
   for (const seq of seqs) if (!scores.has(seq)) scores.set(seq, 0);
-  return {
-    seqs: best(scores, most),
-    total: () => totalOf(db, any),
-    countAmong: (some) => countAmong(db, any, some),
-    counts,
-    newest,
-  };
-}
-
-/** The complete result, newest first. */
-function foundIn(all: readonly number[]): Omit<Found, 'seqs' | 'counts'> {
-  return {
-    total: async () => all.length,
-    countAmong: async (some) => all.filter((seq) => some.has(seq)).length,
-    newest: async () => all,
-  };
+  return { seqs: best(scores, most), all: any };
 }
 
 /** How many of the lists to read: each at most `countedMax` long, together at most `readMax`. */
@@ -311,16 +311,11 @@ async function headOf(
   const numbers = there.map(({ seq }) => seq);
   const rows = await wordsOfMemories(db, owners, numbers.slice(0, length));
   return {
-    matches: rows.map(matchOf),
+    matches: rows,
     others: numbers.slice(length),
     counts,
   };
 }
-
-const matchOf = (row: Awaited<ReturnType<typeof wordsOfMemories>>[number]): Match => ({
-  ...row,
-  terms: row.terms ?? termsOfWords(splitWords(row.words), ''),
-});
 
 /** How many of the first matches are ranked, by their sizes in words. */
 function rankedLength(sizes: readonly number[]): number {

@@ -62,11 +62,6 @@ export function retagged(terms: string, tag: string): string {
   return `${terms.slice(0, terms.lastIndexOf(beforeTag))}${tagTerm(tag)}`;
 }
 
-/** The terms of a memory that an early version recorded, which indexed words only. */
-export function termsOfWords(words: readonly string[], tag: string): string {
-  return `${[...new Set(words.map(wordTerm))].join(' ')} ${tagTerm(tag)}`.trimStart();
-}
-
 function addForms(terms: Set<string>, words: readonly Word[]): void {
   const formsOf = formsIn(languagesOf(words.map(({ folded }) => folded)));
   for (const word of words) {

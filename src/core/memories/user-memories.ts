@@ -1,6 +1,6 @@
 /** Reads and erases all memories of a user, of all agents, in small batches. */
-import type { Database, Handle, Transaction } from '../../adapters/database/database.ts';
-import { PlatformError } from '../../kernel/errors.ts';
+import type { Database, Handle } from '../../adapters/database/database.ts';
+import type { Agents } from '../agents/agents.ts';
 import { compactIndex } from './index.store.ts';
 import {
   listMemories,
@@ -9,7 +9,7 @@ import {
   someMemories,
 } from './memories.store.ts';
 import { deleteEmptyOwner, findAgentOfOwner, findOwnersOfUser } from './owners.store.ts';
-import { type AgentsOfMemories, agentOf, type Owning } from './owners.ts';
+import { agentOf } from './owners.ts';
 import { deleteRows } from './record.ts';
 
 /** Rows read at once and erased in one transaction, which blocks other writers: each row has many terms to remove. */
@@ -36,7 +36,7 @@ export async function* rowsOfUser(database: Database, organizationId: string, us
  */
 export async function eraseRowsOfUser(
   database: Database,
-  agents: AgentsOfMemories,
+  agents: Agents,
   { organizationId, userId }: { organizationId: string; userId: string },
   isLate: () => boolean,
 ): Promise<number> {
@@ -44,7 +44,8 @@ export async function eraseRowsOfUser(
   for (const owner of await findOwnersOfUser(database.read, { organizationId, userId })) {
     for (let isGone = false; !isGone && !isLate(); ) {
       isGone = await database.write(async (tx) => {
-        await locked(agents, tx, agentOf(owner));
+        // A deleted agent needs no lock, because it has no other writers.
+        await agents.lockIfPresent(tx, organizationId, agentOf(owner).agentId);
         const rows = await someMemories(tx, owner.id, erasedMax);
         if (rows.length === 0) await deleteEmptyOwner(tx, owner.id, Number.MAX_SAFE_INTEGER);
         else await deleteRows(tx, rows);
@@ -60,7 +61,7 @@ export async function eraseRowsOfUser(
 /** Deletes the memories that these jobs wrote, also agents' own, until `isLate`; returns how many. */
 export async function eraseRowsOfJobs(
   database: Database,
-  agents: AgentsOfMemories,
+  agents: Agents,
   { organizationId, jobIds }: { organizationId: string; jobIds: readonly string[] },
   isLate: () => boolean,
 ): Promise<number> {
@@ -72,7 +73,7 @@ export async function eraseRowsOfJobs(
 /** Deletes the memories of `find` until it returns none or `isLate`; returns how many. */
 async function eraseFound(
   database: Database,
-  agents: AgentsOfMemories,
+  agents: Agents,
   organizationId: string,
   find: (db: Handle) => ReturnType<typeof memoriesOfJobs>,
   isLate: () => boolean,
@@ -84,21 +85,12 @@ async function eraseFound(
     const owner = await findAgentOfOwner(database.read, { id: first.owner });
     if (owner?.organization_id !== organizationId) return erased;
     erased += await database.write(async (tx) => {
-      await locked(agents, tx, agentOf(owner));
+      await agents.lockIfPresent(tx, organizationId, agentOf(owner).agentId);
       // Read again: other writers may have changed them before the lock.
       const rows = (await find(tx)).filter((row) => row.owner === first.owner);
       await deleteRows(tx, rows);
       return rows.length;
     });
-  }
-}
-
-/** Locks the agent; a deleted agent needs no lock, because it has no other writers. */
-async function locked(agents: AgentsOfMemories, tx: Transaction, owning: Owning): Promise<void> {
-  try {
-    await agents.lock(tx, owning.organizationId, owning.agentId);
-  } catch (error) {
-    if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
   }
 }
 
