@@ -32,7 +32,10 @@ describe.each(await engines())('on $name', (engine) => {
       const job = await world.claimed();
       const observed: unknown[] = [];
       const observers = new RunObservers();
-      observers.add({ modelCalled: (_, usage) => void observed.push(usage) });
+      observers.add({
+        modelCalled: (_, usage) => void observed.push(usage),
+        toolEnded: (_, tool) => void observed.push(tool),
+      });
       const late = world.journalOf(job, { observers });
       const [tool] = await late.endCall(await begun(late), said(saying('', 'a')));
       const call = await begun(late, { turn: 2 });

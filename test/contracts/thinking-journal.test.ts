@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Usage } from '../../src/adapters/models/model.ts';
 import { nothingReported } from '../../src/adapters/models/model.ts';
+import { RunObservers } from '../../src/core/context/run-observer.ts';
 import type { PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
 import { replaceBudget } from '../../src/core/usage/usage.store.ts';
 import { engines } from '../support/databases.ts';
@@ -292,6 +293,28 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('a tool', () => {
+    test('is observed once its end is on record, with its error', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      const observed: unknown[] = [];
+      const observers = new RunObservers();
+      observers.add({ toolEnded: (_, tool, error) => void observed.push([tool, error]) });
+      const journal = world.journalOf(job, { observers });
+      const [first, second] = await journal.endCall(
+        await begun(journal),
+        said(saying('', 'a', 'b')),
+      );
+
+      await journal.endTool(first as PlannedTool, gave('a'));
+      const error = { code: 'upstream_unavailable', message: 'it is down' };
+      await journal.endTool(second as PlannedTool, gave('b', { status: 'failed', error }));
+
+      expect(observed).toEqual([
+        ['a/v1.0/b', null],
+        ['a/v1.0/b', 'upstream_unavailable'],
+      ]);
+    });
+
     test('ends with its message and its changes of the memory', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();

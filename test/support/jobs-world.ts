@@ -6,6 +6,7 @@
 import type { Selectable } from 'kysely';
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { EventsTable, MessagesTable } from '../../src/adapters/database/tables.ts';
+import { Metrics } from '../../src/adapters/http/metrics.ts';
 import type { Hint, Queue, YieldSlot } from '../../src/adapters/queue/queue.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeJobRuns, composeWaitKinds } from '../../src/apps/composition/jobs.ts';
@@ -16,6 +17,7 @@ import { type Config, readConfig } from '../../src/core/config/config.ts';
 import type { Context } from '../../src/core/context/context.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
 import { Conversations } from '../../src/core/conversations/conversations.ts';
+import { Credentials } from '../../src/core/credentials/credentials.ts';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
 import {
   type Acceptance,
@@ -130,8 +132,6 @@ export interface JobsWorld extends Worker {
   events(job?: { id: string; conversation_id: string }): Promise<Selectable<EventsTable>[]>;
 }
 
-const noCredentials = { settingsOf: async () => undefined };
-
 const settings = {
   ...readConfig({}),
   jobLeaseMs: leaseMs,
@@ -196,13 +196,13 @@ export async function jobsWorld(
   const skills = new SkillRegistry({ database, clock });
   const skillSettings = new SkillSettings(base, null);
   const conversations = new Conversations({ database });
-  const thinking = composeThinking({
+  const credentials = new Credentials(base, null);
+  const thinking = composeThinking(
     base,
-    config,
-    slices: { agents, apiKeys, conversations, skills, credentials: noCredentials },
-    definitions: () => [],
-    metrics: { modelCalled() {} },
-  });
+    { agents, apiKeys, conversations, credentials, skills },
+    () => [],
+    new Metrics({ version: 'test', roles: 'all' }),
+  );
   await skills.register([
     skill('echo'),
     skill('other', { maxAttempts: 2 }),

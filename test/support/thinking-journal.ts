@@ -43,7 +43,7 @@ export const said = (message: AssistantMessage, more: Partial<CallEnd> = {}): Ca
   ...more,
 });
 export const gave = (callId: string, more: Partial<ToolEnd> = {}) => ({
-  said: [],
+  messages: [],
   status: 'completed' as const,
   error: null,
   message: {

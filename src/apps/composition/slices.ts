@@ -57,13 +57,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const used = await composeUsed(parts, base);
   const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
   base.observers.add(new JobCounts(metrics, used.recorder, used.processes.local));
-  const thinking = composeThinking({
-    base,
-    config,
-    slices: used,
-    definitions: () => executors?.definitions ?? [],
-    metrics,
-  });
+  const thinking = composeThinking(base, used, () => executors?.definitions ?? [], metrics);
   const jobs = composeJobs(
     base,
     {

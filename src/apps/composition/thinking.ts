@@ -1,12 +1,10 @@
 /** How agents think, put together: models, what they cost, what is recorded of them, their tools. */
 
 import type { Metrics } from '../../adapters/http/metrics.ts';
-import type { Models } from '../../adapters/models/model.ts';
 import { ProviderModels } from '../../adapters/models/models.ts';
 import { Prices } from '../../adapters/models/prices.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
-import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
@@ -19,71 +17,45 @@ import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import { providerSettings, warnOfModel } from './provider-settings.ts';
 import { fromDefinitions } from './skills.ts';
 
-export interface ThinkingDeps {
-  readonly base: Context;
-  readonly config: ThinkingConfig;
-  /** Of other slices. */
-  readonly slices: {
-    readonly agents: Agents;
-    readonly apiKeys: ApiKeys;
-    readonly conversations: Conversations;
-    readonly credentials: Pick<Credentials, 'settingsOf'>;
-    readonly skills: SkillRegistry;
-  };
-  /** Those that the executors have loaded last. */
-  definitions(): readonly LoadedSkill[];
-  readonly metrics: Pick<Metrics, 'modelCalled'>;
+/** Of other slices. */
+interface ThinkingSlices {
+  readonly agents: Agents;
+  readonly apiKeys: ApiKeys;
+  readonly conversations: Conversations;
+  readonly credentials: Credentials;
+  readonly skills: SkillRegistry;
 }
 
-type ThinkingConfig = Pick<
-  Config,
-  | 'defaultModel'
-  | 'providers'
-  | 'modelFirstTokenTimeoutMs'
-  | 'modelSilenceTimeoutMs'
-  | 'modelKeepAliveTimeoutMs'
-  | 'agentTurnsMax'
-  | 'agentTokensMax'
-  | 'modelOutputTokens'
-  | 'modelPrices'
-  | 'modelContextTokens'
->;
-
-export function composeThinking(deps: ThinkingDeps): Thinking {
-  const { base, config, slices } = deps;
-  const { agents, apiKeys, conversations, skills } = slices;
-  const { scheduledJobOf } = scheduledRuns;
-  const prices = new Prices(config.modelPrices);
-  warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers: config.providers, log: base.log });
-  return new Thinking({
-    clock: base.clock,
-    agents,
-    skills,
-    readSkillFile: skillFileReader(deps.definitions),
-    models: modelsOf(deps),
-    conversations,
-    calls: { context: base, conversations, prices, scheduledJobOf },
-    scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
-    defaultModel: config.defaultModel,
-    limits: {
-      turnsMax: config.agentTurnsMax,
-      tokensMax: config.agentTokensMax,
-      outputTokens: config.modelOutputTokens,
-      contextTokens: config.modelContextTokens,
-    },
-  });
-}
-
-function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {
-  return new ProviderModels({
-    clock: base.clock,
+/** `definitions` are those that the executors have loaded last. */
+export function composeThinking(
+  context: Context,
+  { agents, apiKeys, conversations, credentials, skills }: ThinkingSlices,
+  definitions: () => readonly LoadedSkill[],
+  metrics: Metrics,
+): Thinking {
+  const { config, log } = context;
+  const { providers } = config;
+  warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers, log });
+  const models = new ProviderModels({
+    clock: context.clock,
     onCall: (call) => metrics.modelCalled(call),
     silence: {
       firstTokenMs: config.modelFirstTokenTimeoutMs,
       betweenMs: config.modelSilenceTimeoutMs,
       keepAliveMs: config.modelKeepAliveTimeoutMs,
     },
-    settingsOf: providerSettings(config.providers, slices.credentials),
+    settingsOf: providerSettings(providers, credentials),
+  });
+  return new Thinking({
+    context,
+    agents,
+    apiKeys,
+    conversations,
+    skills,
+    models,
+    readSkillFile: skillFileReader(definitions),
+    prices: new Prices(config.modelPrices),
+    scheduledJobOf: scheduledRuns.scheduledJobOf,
   });
 }
 

@@ -34,7 +34,7 @@ import {
   requireCovered,
   type Writer,
 } from './covered.ts';
-import { type ModelDefaults, requireTaken } from './model-settings.ts';
+import { requireTaken } from './model-settings.ts';
 import {
   clockSkewMs,
   createAfterRemoval,
@@ -76,8 +76,7 @@ export class Agents {
   readonly #skills: KnownSkills;
   readonly #dependents: readonly AgentDependent[];
   readonly #changes: AgentChanges;
-  /** The model and the context of agents that set none. */
-  readonly #models: Pick<ModelDefaults, 'model' | 'contextTokens'>;
+  readonly #config: AgentsContext['config'];
   readonly #cap: Cap;
   /** By `keyOf`. */
   readonly #statuses: ShortCache<AgentRow['status']>;
@@ -96,7 +95,7 @@ export class Agents {
     this.#skills = slices.skills;
     this.#dependents = slices.dependents;
     this.#changes = slices.changes;
-    this.#models = { model: config.defaultModel, contextTokens: config.modelContextTokens };
+    this.#config = config;
     this.#cap = { table: 'agents', things: 'agents', max: config.agentsMax };
     this.#statuses = new ShortCache(clock, cacheMs, cachedMax);
   }
@@ -153,7 +152,7 @@ export class Agents {
     const id = fields.id ?? `agent-${randomBytes(8).toString('hex')}`;
     const empty = emptyAgent(organizationId, id, this.#clock.now());
     const given: AgentRow = { ...empty, ...columnsOf(fields) };
-    requireTaken(calledModel(given), this.#models);
+    requireTaken(calledModel(given), this.#config);
     const row = await createAfterRemoval(id, (waitedFor) =>
       this.#database.write(async (tx) => {
         await requireCovered(tx, this.#skills, writer, [given]);
@@ -203,7 +202,7 @@ export class Agents {
       requireApprovals(writer, before, changed);
       await requireCallable(tx, organizationId, id, fields.agents ?? []);
       if ('model' in columns || 'model_settings' in columns || 'fallback_models' in columns) {
-        requireTaken(calledModel(changed), this.#models);
+        requireTaken(calledModel(changed), this.#config);
       }
       const now = this.#clock.now();
       const version = await versionAfter(tx, before, changed, { now, restoredFrom });
@@ -237,7 +236,7 @@ export class Agents {
   async requireOverridable(organizationId: string, id: string, fields: AgentFields): Promise<void> {
     const row = { ...(await this.find(organizationId, id)), ...columnsOf(fields) };
     try {
-      requireTaken(calledModel(row), this.#models);
+      requireTaken(calledModel(row), this.#config);
     } catch (error) {
       if (!(error instanceof PlatformError)) throw error;
       const details = error.extras.details?.map((one) => ({ ...one, field: `agent.${one.field}` }));

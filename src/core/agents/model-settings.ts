@@ -6,6 +6,7 @@
 import { settingsFaults } from '../../adapters/models/known-models.ts';
 import type { Effort, ModelCall } from '../../adapters/models/model.ts';
 import { invalid, invalidIn } from '../../kernel/errors.ts';
+import type { Config } from '../config/config.ts';
 import type { settingBounds } from './setting-bounds.ts';
 
 export interface ModelSettings extends Partial<Record<keyof typeof settingBounds, number>> {
@@ -24,20 +25,12 @@ export interface CalledModel {
   readonly fallbacks: readonly string[];
 }
 
-/** The platform's settings of models. */
-export interface ModelDefaults {
-  /** Null where there is none. */
-  readonly model: string | null;
-  readonly outputTokens: number;
-  readonly contextTokens: number;
-}
-
 /** Throws `400 validation_error` for settings that contradict each other or that one of the models refuses. */
 export function requireTaken(
   { model, settings, fallbacks }: CalledModel,
-  { model: defaultModel, contextTokens }: Pick<ModelDefaults, 'model' | 'contextTokens'>,
+  { defaultModel, modelContextTokens }: Pick<Config, 'defaultModel' | 'modelContextTokens'>,
 ): void {
-  const { max_output_tokens: output, context_tokens: window = contextTokens } = settings;
+  const { max_output_tokens: output, context_tokens: window = modelContextTokens } = settings;
   const name = model ?? defaultModel;
   const models = name === null ? fallbacks : [name, ...fallbacks];
   const faults = models.flatMap((one) => settingsFaults(one, settings));
@@ -58,13 +51,13 @@ export function storedSettings(given: GivenSettings | null): ModelSettings {
 }
 
 /** The settings in a skill's request. */
-interface AskedSettings
+interface RequestSettings
   extends Pick<ModelCall, 'temperature' | 'effort' | 'timeoutMs' | 'firstByteTimeoutMs'> {
   readonly maxOutputTokens?: number;
 }
 
 /** How the calls of a request are made. */
-interface CallSettings extends Omit<AskedSettings, 'maxOutputTokens'> {
+interface CallSettings extends Omit<RequestSettings, 'maxOutputTokens'> {
   /** Most tokens of an answer. */
   readonly output: number;
   /** The context window, in tokens. */
@@ -73,12 +66,12 @@ interface CallSettings extends Omit<AskedSettings, 'maxOutputTokens'> {
 
 /** The settings of a request's calls: the skill's, else the agent's, else the platform's. */
 export function callSettings(
-  request: AskedSettings,
+  request: RequestSettings,
   settings: ModelSettings,
-  defaults: Pick<ModelDefaults, 'outputTokens' | 'contextTokens'>,
+  config: Pick<Config, 'modelOutputTokens' | 'modelContextTokens'>,
 ): CallSettings {
-  const window = settings.context_tokens ?? defaults.contextTokens;
-  const output = settings.max_output_tokens ?? Math.min(defaults.outputTokens, window / 2);
+  const window = settings.context_tokens ?? config.modelContextTokens;
+  const output = settings.max_output_tokens ?? Math.min(config.modelOutputTokens, window / 2);
   return {
     output: Math.min(request.maxOutputTokens ?? Infinity, Math.floor(output)),
     window,

@@ -1,7 +1,7 @@
 /**
  * The events of runs, each with its job. Metrics, statistics, the heartbeat of the process and the streams of jobs
- * observe them; traces or an audit would be further observers. `accepted`, `claimed`, `modelCalled`, `ended` and `lost` come
- * after the commit that makes them true; the others come while the run goes on. An observer must not throw.
+ * observe them; traces or an audit would be further observers. `accepted`, `claimed`, `modelCalled`, `toolEnded`, `ended` and
+ * `lost` come after the commit that makes them true; the others come while the run goes on. An observer must not throw.
  */
 import type { Selectable } from 'kysely';
 import type { JobsTable, StepKind, WaitKind } from '../../adapters/database/tables.ts';
@@ -79,6 +79,7 @@ export interface RunObserver {
   stepBegun?(job: ObservedJob, step: ObservedStep): void;
   /** `cost` is in nano-dollars, null where unknown. */
   modelCalled?(job: ObservedJob, tokens: ObservedTokens, cost: number | null): void;
+  /** `error` is the code of its error, null for a tool that completed. */
   toolEnded?(job: ObservedJob, tool: string, error: string | null): void;
   waitBegun?(job: ObservedJob, wait: { readonly n: number; readonly kind: WaitKind }): void;
   ended?(end: ObservedEnd, now: number): void;

@@ -316,7 +316,7 @@ function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
   attempt.thinking ??= runs.thinking.begin({
     job,
     journal: journalOf(attempt),
-    say: (report) => streamOf(attempt).add(report),
+    report: (report) => streamOf(attempt).add(report),
     memory: () => memoryOf(attempt),
     refusalOf: (skill) => refusalOf(attempt, skill),
     wait: (...asked) => waitsOf(attempt).wait(...asked),

@@ -22,10 +22,10 @@ test('a first report that is made while the thinking ends is recorded before the
     },
   };
   const { start, handlers } = runsOf({
-    thinking: thinkingOf(({ say }) => ({
+    thinking: thinkingOf(({ report }) => ({
       ...idleThinking,
       async ended() {
-        say({ type: 'token', data: { step: 1, text: 'late' } });
+        report({ type: 'token', data: { step: 1, text: 'late' } });
       },
     })),
     reports: { open: () => stream } as unknown as Reports,

@@ -55,14 +55,12 @@ export async function runSkill(
       continue;
     }
     run.changes.forEach(part.note);
-    const result = resultOf(outcome, isOnce);
-    runs.context.observers.toolEnded(job, name, 'code' in result ? result.code : null);
     if (outcome.kind === 'failed') {
       const { code, message, stack } = outcome;
       const failure = { job_id: job.id, skill: name, error: { code, message }, stack };
       runs.context.log.info(failure, 'a tool failed');
     }
-    return { ...result, said: run.said };
+    return { ...resultOf(outcome, isOnce), messages: run.said };
   }
 }
 

@@ -14,9 +14,9 @@ import { endedStep, type JournalJob } from '../journal/step-rows.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
 import { listJobsAbove } from './agent-tree-queries.ts';
 import { costsOf } from './call-costs.ts';
+import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from './payers.ts';
 import { streamedBytesOf } from './streamed-bytes.store.ts';
 import { tokensOfBytes } from './text-size.ts';
-import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from './thinking-claim.ts';
 
 /** A claim that ends. */
 export interface EndedClaim {
@@ -91,7 +91,6 @@ async function endStepsOf(
 
 /** The charge for a call whose process was lost: at most what the call reserved. */
 function lostCosts({ reserved, expected_prompt: prompt, price }: StepRow, streamedBytes: number) {
-  // Steps recorded by older versions of the platform lack `expected_prompt`.
   const expected = Math.min(reserved, prompt ?? reserved);
   const estimated = Math.min(reserved, expected + tokensOfBytes(streamedBytes));
   const known = price === null ? null : priceOfBody(JSON.parse(price) as PriceBody);

@@ -3,7 +3,7 @@
  * attempt continues after what is on record.
  */
 import type { DialogueMessage, ToolMessage } from '../../adapters/models/model.ts';
-import type { Asking } from './attempt.ts';
+import type { ActiveGeneration } from './attempt.ts';
 import type { Compaction } from './compaction.ts';
 import { coveredBy } from './compaction-plan.ts';
 import type { GenerateRequest } from './generate-request.ts';
@@ -18,18 +18,18 @@ import { runTool } from './tool-runs.ts';
 
 /** Runs the loop to its answer. Each turn begins in the commit that records the tools before it. */
 export async function answer(
-  begun: Omit<Asking, 'results' | 'compaction'>,
+  begun: Omit<ActiveGeneration, 'results' | 'compaction'>,
   { request, corrections }: GenerateRequest,
   history: History,
   recorded: RecordedGeneration,
 ): Promise<LoopResult> {
-  const { deps, run, generations } = begun.attempt;
+  const { parts, run, generations } = begun.attempt;
   const messages: readonly DialogueMessage[] = [
     ...history.messages,
     { role: 'user', text: request.prompt },
     ...dialogueFor(recorded, begun.generation.call.model),
   ];
-  const asking: Asking = {
+  const active: ActiveGeneration = {
     ...begun,
     results: resultsIn(messages),
     compaction: compactionOf(messages, history, recorded),
@@ -41,21 +41,21 @@ export async function answer(
     return await runLoop(
       {
         async ask(messages, turn) {
-          await requireScopes(deps, run.job);
+          await requireScopes(parts, run.job);
           const ready = Promise.all(records.splice(0)).then(() => {});
           // A call that is refused before it begins does not await `ready`.
           ready.catch(() => {});
           records.push(ready);
-          const reply = await askModel(asking, messages, turn, ready);
+          const reply = await askModel(active, messages, turn, ready);
           for (const tool of reply.tools) planned.set(tool.call.id, tool);
           return reply;
         },
         async runTool({ id }) {
           // Open the scope before the first await: otherwise the run could be suspended while other tools wait.
-          const scope = asking.scope.open();
+          const scope = active.scope.open();
           try {
             const tool = planned.get(id) ?? (await restartTool(generations, recorded, id));
-            const { message, isRecorded } = await runTool({ ...asking, scope }, tool);
+            const { message, isRecorded } = await runTool({ ...active, scope }, tool);
             records.push(isRecorded);
             // The next model call and the end of the loop await the promise and see the rejection.
             isRecorded.catch(() => {});
@@ -71,7 +71,7 @@ export async function answer(
         turns: recorded.turns,
         corrections,
       },
-      Math.min(request.maxTurns ?? Infinity, deps.limits.turnsMax),
+      Math.min(request.maxTurns ?? Infinity, parts.context.config.agentTurnsMax),
     );
   } catch (error) {
     if (!(error instanceof LoopError)) throw error;
@@ -87,9 +87,8 @@ function compactionOf(
   { messages: earlier, ids, tools }: History,
   { summary }: RecordedGeneration,
 ): Compaction {
-  const idOf = (message: DialogueMessage) => ids.get(message);
-  const covered = summary === null ? 0 : coveredBy(summary, messages, earlier.length, idOf);
-  return { covered, summary, notBefore: 0, tools: summary?.tools ?? tools, idOf };
+  const covered = summary === null ? 0 : coveredBy(summary, messages, earlier.length, ids);
+  return { covered, summary, notBefore: 0, tools: summary?.tools ?? tools, ids };
 }
 
 function resultsIn(messages: readonly DialogueMessage[]): Map<string, ToolMessage> {

@@ -1,8 +1,9 @@
 /** The thinking of one attempt: what its requests, its calls of models and its tools share. */
 
 import type { Models, ToolMessage } from '../../adapters/models/model.ts';
-import type { Clock } from '../../kernel/clock.ts';
-import type { Conversations } from '../conversations/conversations.ts';
+import type { Agents } from '../agents/agents.ts';
+import type { ApiKeys } from '../api-keys/api-keys.ts';
+import type { Context } from '../context/context.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
@@ -15,20 +16,9 @@ import type { Compaction } from './compaction.ts';
 import type { Estimates } from './estimates.ts';
 import type { RestingModels } from './fallbacks.ts';
 import type { Generation, ThinkingReport } from './generation.ts';
-import type { Generations } from './generations.ts';
-import type { RunAgentDeps } from './run-agent.ts';
+import type { GenerationParts, Generations } from './generations.ts';
 import type { RunBounds } from './run-bounds.ts';
-import type { CallParts } from './thinking-claim.ts';
 import type { ToolBox } from './tools.ts';
-
-/** The bounds of a generation; see the configuration. */
-export interface ThinkingLimits {
-  readonly turnsMax: number;
-  /** Tokens of a whole attempt, reported or estimated; no model is called beyond them. */
-  readonly tokensMax: number;
-  readonly outputTokens: number;
-  readonly contextTokens: number;
-}
 
 /** Reads a file of a SKILL.md skill, or says why it cannot be read. */
 export type ReadSkillFile = (
@@ -37,14 +27,14 @@ export type ReadSkillFile = (
   offset: unknown,
 ) => Promise<{ text: string } | { error: string }>;
 
-export interface ThinkingDeps extends RunAgentDeps {
-  readonly clock: Pick<Clock, 'monotonic'>;
+/** What the thinking of a process uses. */
+export interface ThinkingParts extends GenerationParts {
+  readonly context: Context;
+  readonly agents: Agents;
+  readonly apiKeys: ApiKeys;
   readonly skills: SkillRegistry;
-  readonly readSkillFile: ReadSkillFile;
   readonly models: Models;
-  readonly conversations: Conversations;
-  readonly calls: CallParts;
-  readonly limits: ThinkingLimits;
+  readonly readSkillFile: ReadSkillFile;
 }
 
 /** The end of a skill that ran as a tool, and its messages to the conversation. */
@@ -52,7 +42,7 @@ export type SkillResult = (
   | { readonly kind: 'completed'; readonly output: string }
   | ({ readonly kind: 'failed' } & StepError)
   | { readonly kind: 'stopped' }
-) & { readonly said?: readonly SaidMessage[] };
+) & { readonly messages?: readonly SaidMessage[] };
 
 /** A skill to run as a tool. */
 export interface SkillCall {
@@ -70,7 +60,7 @@ export interface SkillCall {
 export interface RunSurroundings {
   readonly job: JournalJob;
   readonly journal: Journal;
-  say(report: ThinkingReport): void;
+  report(report: ThinkingReport): void;
   /** Yields the run's slot while it waits for a model; call the returned function to resume the slot. */
   yieldSlot(): () => void;
   memory(): RunMemory;
@@ -92,7 +82,7 @@ export interface RunSurroundings {
 }
 
 export interface ThinkingAttempt {
-  readonly deps: ThinkingDeps;
+  readonly parts: ThinkingParts;
   readonly run: RunSurroundings;
   readonly generations: Generations;
   readonly bounds: RunBounds;
@@ -107,7 +97,7 @@ export interface ThinkingAttempt {
 }
 
 /** A generation under way, in its attempt. */
-export interface Asking {
+export interface ActiveGeneration {
   readonly attempt: ThinkingAttempt;
   readonly generation: Generation;
   /** The part of the run that asks. */
@@ -120,6 +110,11 @@ export interface Asking {
   readonly scope: WaitScope;
 }
 
-export function log({ run }: ThinkingAttempt, message: string): void {
-  run.say({ type: 'log', data: { message } });
+/** Reports to the clients that follow the job. */
+export function report({ run }: ThinkingAttempt, report: ThinkingReport): void {
+  run.report(report);
+}
+
+export function log(attempt: ThinkingAttempt, message: string): void {
+  report(attempt, { type: 'log', data: { message } });
 }

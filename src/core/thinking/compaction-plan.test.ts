@@ -87,15 +87,14 @@ describe('a plan', () => {
         if (point === null) return;
         const { messages, task } = dialogue;
         const ids = new Map(messages.map((message, i) => [message, `${1_000 + i}`]));
-        const idOf = (message: DialogueMessage) => ids.get(message);
         const turns = turnsBefore(dialogue, point);
-        const through = idOf(messages[point - 1] as DialogueMessage) ?? '';
+        const through = ids.get(messages[point - 1] as DialogueMessage) ?? '';
         const summary: Summary = {
-          ...{ role: 'summary', text: 'short', tools: [], toolCalls: [] },
+          ...{ role: 'summary', text: 'short', tools: [] },
           turns,
           through,
         };
-        expect(coveredBy(summary, messages, task, idOf)).toBe(point);
+        expect(coveredBy(summary, messages, task, ids)).toBe(point);
       }),
     );
   });

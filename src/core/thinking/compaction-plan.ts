@@ -29,8 +29,6 @@ export interface Summary {
   readonly through: string;
   /** Tools that the covered messages have found or called. */
   readonly tools: readonly string[];
-  /** Always empty. Older processes read this field. */
-  readonly toolCalls: readonly [];
 }
 
 /** A dialogue whose first messages are covered by a summary. */
@@ -46,12 +44,12 @@ export interface Covered {
 /** The messages that are sent, and the index of the current task in them. */
 export function sentOf({ messages, task, covered, summary }: Covered) {
   if (summary === null) return { messages, task };
-  const told = { role: 'user', text: summaryText(summary.text) } as const;
+  const first = { role: 'user', text: summaryText(summary.text) } as const;
   if (covered <= task) {
-    return { messages: [told, ...messages.slice(covered)], task: 1 + task - covered };
+    return { messages: [first, ...messages.slice(covered)], task: 1 + task - covered };
   }
   return {
-    messages: [told, ...messages.slice(task, task + 1), ...messages.slice(covered)],
+    messages: [first, ...messages.slice(task, task + 1), ...messages.slice(covered)],
     task: 1,
   };
 }
@@ -102,15 +100,17 @@ export function turnsBefore({ messages, task }: Covered, point: number): number 
     .length;
 }
 
-/** The number of messages that a recorded summary covers; `idOf` gives the ids of messages of earlier jobs. */
+/** The number of messages that a recorded summary covers; `ids` has those of messages of earlier jobs. */
 export function coveredBy(
   { turns, through }: Summary,
   messages: readonly DialogueMessage[],
   task: number,
-  idOf: (message: DialogueMessage) => string | undefined,
+  ids: ReadonlyMap<DialogueMessage, string>,
 ): number {
   if (turns === 0) {
-    const kept = messages.findIndex((message, i) => i >= task || (idOf(message) ?? '') > through);
+    const kept = messages.findIndex(
+      (message, i) => i >= task || (ids.get(message) ?? '') > through,
+    );
     return Math.max(0, kept);
   }
   const starts = messages.flatMap(({ role }, i) => (i > task && role === 'assistant' ? [i] : []));

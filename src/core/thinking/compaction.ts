@@ -12,7 +12,7 @@ import {
   mayBeCharged,
 } from '../../adapters/models/model.ts';
 import { cleanText } from '../../kernel/text.ts';
-import { type Asking, log } from './attempt.ts';
+import { type ActiveGeneration, log } from './attempt.ts';
 import { pricedCall } from './call-costs.ts';
 import { estimateOf, failedEnd, lengthOf } from './call-ends.ts';
 import {
@@ -49,40 +49,40 @@ export interface Compaction {
   /** Tools found in messages of earlier runs that are no longer sent. */
   readonly tools: readonly string[];
   /** The ids of messages of earlier jobs. */
-  idOf(message: DialogueMessage): string | undefined;
+  readonly ids: ReadonlyMap<DialogueMessage, string>;
 }
 
 /** The messages to send and the index of the task in them. Summarizes the dialogue first if it is too long. */
 export async function compacted(
-  asking: Asking,
+  active: ActiveGeneration,
   messages: readonly DialogueMessage[],
   ready: Promise<unknown>,
 ): Promise<{ readonly messages: readonly DialogueMessage[]; readonly task: number }> {
-  const { compaction, generation, box } = asking;
+  const { compaction, generation, box } = active;
   const { covered, summary } = compaction;
   const dialogue: Covered = { messages, task: generation.task, covered, summary };
   const { window, output } = generation;
   const max = Math.min(output, summaryMax, Math.floor(window * summaryShare));
   if (max < summaryMin || messages.length < compaction.notBefore) return sentOf(dialogue);
-  const room = roomFor(asking, box.offersAfter(messages, compaction.tools));
+  const room = roomFor(active, box.offersAfter(messages, compaction.tools));
   const point = planCompaction(dialogue, room, max);
   if (point === null) return sentOf(dialogue);
-  if (!(await asking.attempt.generations.maySummarize(generation.agentVersion))) {
+  if (!(await active.attempt.generations.maySummarize(generation.agentVersion))) {
     compaction.notBefore = messages.length + againAfter;
-    log(asking.attempt, 'The earlier messages are not summarized now, because a summary failed');
+    log(active.attempt, 'The earlier messages are not summarized now, because a summary failed');
     return sentOf(dialogue);
   }
   // The summary is a call of a model, so the results of the last tools have to be on record before it.
   await ready;
   try {
-    compaction.summary = await summarize(asking, dialogue, point, max);
+    compaction.summary = await summarize(active, dialogue, point, max);
     compaction.covered = point;
-    log(asking.attempt, `${point - covered} earlier messages were summarized`);
+    log(active.attempt, `${point - covered} earlier messages were summarized`);
   } catch (error) {
     if (generation.call.signal.aborted) throw stopped();
     if (!(error instanceof ThinkingError || error instanceof ModelError)) throw error;
     compaction.notBefore = messages.length + againAfter;
-    log(asking.attempt, `The earlier messages could not be summarized: ${error.message}`);
+    log(active.attempt, `The earlier messages could not be summarized: ${error.message}`);
   }
   return sentOf({ ...dialogue, covered: compaction.covered, summary: compaction.summary });
 }
@@ -92,22 +92,22 @@ export async function compacted(
  * Rejects when no model answers.
  */
 function summarize(
-  asking: Asking,
+  active: ActiveGeneration,
   dialogue: Covered,
   point: number,
   max: number,
 ): Promise<Pick<Summary, 'text'>> {
-  return askInOrder(asking, 0, (model) => summarizeWith(asking, model, { dialogue, point, max }));
+  return askInOrder(active, 0, (model) => summarizeWith(active, model, { dialogue, point, max }));
 }
 
 /** Rejects with a ModelError when this model gives no summary. */
 async function summarizeWith(
-  asking: Asking,
+  active: ActiveGeneration,
   model: string,
   { dialogue, point, max }: { dialogue: Covered; point: number; max: number },
 ): Promise<Pick<Summary, 'text'>> {
-  const { attempt, generation } = asking;
-  const { estimates, bounds, deps, run, generations } = attempt;
+  const { attempt, generation } = active;
+  const { estimates, bounds, parts, run, generations } = attempt;
   const { id, parent, agentVersion, mayDelegate, call: to } = generation;
   const output = Math.min(generation.output, 2 * max);
   const system = instructions(max);
@@ -119,27 +119,27 @@ async function summarizeWith(
   const need = { prompt: estimates.bound(model, size), output };
   const permit = await bounds.admit(need, to.signal);
   try {
-    await requireKey(deps, run.job);
+    await requireKey(parts, run.job);
     const expected = estimates.expected(model, size);
-    const wanted = { generation: id, parent, turn: 0, model, agentVersion, mayDelegate, expected };
-    const begun = await generations.beginCall({ ...wanted, ...need, output: permit.output });
+    const place = { generation: id, parent, turn: 0, model, agentVersion, mayDelegate, expected };
+    const begun = await generations.beginCall({ ...place, ...need, output: permit.output });
     if (begun.kind === 'unpriced') throw unpriced(begun.message, model !== to.model);
     if (begun.kind !== 'begun') throw new ThinkingError('budget_exceeded', begun.message);
-    const answer = await call(asking, begun.call, system, prompt);
-    return await record(asking, begun.call, answer, dialogue, point);
+    const answer = await call(active, begun.call, system, prompt);
+    return await record(active, begun.call, answer, dialogue, point);
   } finally {
-    permit.release();
+    bounds.release(permit);
   }
 }
 
 async function call(
-  { attempt, generation }: Asking,
+  { attempt, generation }: ActiveGeneration,
   begun: BegunCall,
   system: string,
   prompt: string,
 ): Promise<ModelAnswer> {
   try {
-    return await attempt.deps.models.call({
+    return await attempt.parts.models.call({
       ...generation.call,
       model: begun.model,
       system,
@@ -156,7 +156,7 @@ async function call(
     if (!(error instanceof ModelError)) throw error;
     const end = failedEnd(error, begun);
     attempt.bounds.count(end);
-    generation.onCost(pricedCall(end, begun));
+    generation.costs.push(pricedCall(end, begun));
     const { agentVersion } = generation;
     const isCharged = error.fault !== 'aborted' && mayBeCharged(error.usage);
     const failed = isCharged ? { failedSummary: { agentVersion } } : {};
@@ -166,7 +166,7 @@ async function call(
 }
 
 async function record(
-  { attempt, generation, compaction }: Asking,
+  { attempt, generation, compaction }: ActiveGeneration,
   begun: BegunCall,
   { message, usage, finish }: ModelAnswer,
   dialogue: Covered,
@@ -176,9 +176,9 @@ async function record(
   const text = cleanText(message.text.trim());
   const estimated = estimateOf(usage, begun, lengthOf(message, begun));
   bounds.count({ usage, estimated });
-  generation.onCost(pricedCall({ usage, estimated }, begun));
-  const said = { role: 'assistant', text, toolCalls: [] } as const;
-  const ended = { usage, estimated, tools: [], message: said };
+  generation.costs.push(pricedCall({ usage, estimated }, begun));
+  const answer = { role: 'assistant', text, toolCalls: [] } as const;
+  const ended = { usage, estimated, tools: [], message: answer };
   const fault = faultOf(finish, text, begun);
   if (fault !== null) {
     const code = 'skill_execution_failed';
@@ -196,7 +196,7 @@ async function record(
   const summary = {
     text,
     turns: turnsBefore(dialogue, point),
-    through: (last && compaction.idOf(last)) ?? '',
+    through: (last && compaction.ids.get(last)) ?? '',
     tools: [...new Set([...compaction.tools, ...toolsIn(messages.slice(covered, point))])],
   };
   const { isDialogue } = generation;

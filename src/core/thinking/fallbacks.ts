@@ -4,7 +4,7 @@
  * provider that is down does not cost its timeout in every turn.
  */
 import { ModelError } from '../../adapters/models/model.ts';
-import { type Asking, log } from './attempt.ts';
+import { type ActiveGeneration, log } from './attempt.ts';
 import { hasTries, triesKey } from './call-retries.ts';
 import type { Generation } from './generation.ts';
 import { ThinkingError } from './thinking-error.ts';
@@ -20,12 +20,13 @@ export type RestingModels = Map<string, number>;
  * when none has, and with any other error at once.
  */
 export async function askInOrder<Answer>(
-  { attempt, generation }: Pick<Asking, 'attempt' | 'generation'>,
+  { attempt, generation }: Pick<ActiveGeneration, 'attempt' | 'generation'>,
   turn: number,
   ask: (model: string, hasNext: boolean) => Promise<Answer>,
 ): Promise<Answer> {
-  const { resting, deps } = attempt;
-  const models = modelsInOrder(generation, turn, resting, deps.clock.monotonic());
+  const { resting, parts } = attempt;
+  const { clock } = parts.context;
+  const models = modelsInOrder(generation, turn, resting, clock.monotonic());
   const failures: ModelError[] = [];
   for (const [i, model] of models.entries()) {
     const next = models[i + 1];
@@ -35,7 +36,7 @@ export async function askInOrder<Answer>(
       if (!(error instanceof ModelError)) throw error;
       if (!isPassedOn(error, model !== generation.call.model)) throw error;
       failures.push(error);
-      rest(resting, model, error, deps.clock.monotonic());
+      rest(resting, model, error, clock.monotonic());
       if (next !== undefined) log(attempt, `${error.message}; ${next} is asked in its place`);
       else if (error.fault === 'credentials') log(attempt, `${error.message}; it is passed over`);
     }

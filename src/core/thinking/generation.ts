@@ -51,6 +51,6 @@ export interface Generation {
   readonly cuts: Map<string, number>;
   /** The SKILL.md skill whose files its tools read; empty without one. */
   readonly files: string;
-  /** Receives the cost of each call, also of one without an answer. */
-  onCost(cost: PricedCall): void;
+  /** Of each call, also of one without an answer. */
+  readonly costs: PricedCall[];
 }

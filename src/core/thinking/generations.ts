@@ -9,8 +9,12 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { AssistantMessage, ToolMessage } from '../../adapters/models/model.ts';
 import { type Price, priceBodyOf } from '../../adapters/models/price.ts';
+import type { Prices } from '../../adapters/models/prices.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
 import { newId } from '../../kernel/ids.ts';
+import { lazily } from '../../kernel/lazy.ts';
+import type { Context } from '../context/context.ts';
+import type { Conversations } from '../conversations/conversations.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import { maySummarize, noteFailedSummary, noteSummary } from '../conversations/summary-tries.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
@@ -30,10 +34,12 @@ import {
 import { activeStep, endedStep, type JournalJob, type StepError } from '../journal/step-rows.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { ReservationNeed } from '../usage/reservation-rule.ts';
-import { charge, reserve } from '../usage/reservations.ts';
-import { treeState } from './agent-tree.ts';
+import { charge, reserve, type UsageOwner } from '../usage/reservations.ts';
+import { topOf, treeState } from './agent-tree.ts';
+import { type JobAndAgent, listJobsAbove } from './agent-tree-queries.ts';
 import { costsOf, countsOf } from './call-costs.ts';
 import type { Summary } from './compaction-plan.ts';
+import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from './payers.ts';
 import {
   type CallCost,
   nothingRecorded,
@@ -42,13 +48,12 @@ import {
   readGeneration,
 } from './recorded-generation.ts';
 import type { CallNeed } from './run-bounds.ts';
-import { type CallParts, countedOwnersOf, payersOf, ThinkingClaim } from './thinking-claim.ts';
 
 /** UTF-8 bytes of a message's content. */
 const contentMax = 65_536;
 
 /** A call of a model that has begun. */
-export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn' | 'model' | 'expected'> {
+export interface BegunCall extends Pick<CallRequest, 'generation' | 'turn' | 'model' | 'expected'> {
   readonly n: number;
   readonly startedAt: number;
   readonly reserved: number;
@@ -91,16 +96,17 @@ export interface ToolEnd {
   readonly whole?: string | null;
   readonly isDialogue: boolean;
   readonly memory: readonly MemoryChange[];
-  readonly said: readonly SaidMessage[];
+  /** Those that the skill has added to the conversation. */
+  readonly messages: readonly SaidMessage[];
 }
 
 /** A request to a model; `nth` is its number among equal ones. */
-export interface WantedGeneration extends Pick<AskedStep, 'nth' | 'parent'> {
+export interface GenerationPlace extends Pick<AskedStep, 'nth' | 'parent'> {
   readonly id: string;
 }
 
 /** A call of a model that is to begin. */
-export interface WantedCall extends CallNeed, Pick<ReservationNeed, 'least' | 'enough'> {
+export interface CallRequest extends CallNeed, Pick<ReservationNeed, 'least' | 'enough'> {
   readonly generation: string;
   /** The step of the part of the run that asks, null for the run itself. */
   readonly parent: number | null;
@@ -114,27 +120,53 @@ export interface WantedCall extends CallNeed, Pick<ReservationNeed, 'least' | 'e
   readonly expected: number;
 }
 
+/** What the calls of models of a process share. */
+export interface GenerationParts {
+  readonly context: Pick<Context, 'config' | 'database' | 'clock' | 'observers'>;
+  readonly conversations: Conversations;
+  readonly prices: Prices;
+  readonly scheduledJobOf: ScheduledJobOf;
+}
+
 /** The generations in the journal of a claim. */
 export class Generations {
-  readonly claim: ThinkingClaim;
+  readonly parts: GenerationParts;
+  readonly journal: OpenClaim;
+  readonly job: JournalJob;
+  /** The owners whose budgets pay for the calls of the job. */
+  readonly #owners: () => Promise<UsageOwner[]>;
+  /** The job at the top of the tree of agents in which the job works. */
+  readonly #top: () => Promise<JobAndAgent>;
+  /** The version of the agent that this claim has recorded of the job. */
+  #agentVersion: number | null = null;
+  /** Generations that this claim has opened. */
+  readonly #opened = new Set<string>();
+  /** Bytes of the whole results of tools that this claim has kept. */
+  keptBytes = 0;
 
-  constructor(parts: CallParts, journal: OpenClaim) {
-    this.claim = new ThinkingClaim(parts, journal);
+  constructor(parts: GenerationParts, journal: OpenClaim) {
+    const { job } = journal;
+    const { read } = parts.context.database;
+    const above = lazily(() => listJobsAbove(read, job.id));
+    this.parts = parts;
+    this.journal = journal;
+    this.job = job;
+    this.#owners = lazily(async () => ownersOf(read, job, await above(), parts.scheduledJobOf));
+    this.#top = lazily(async () => topOf(await above()) ?? job);
   }
 
   /**
    * The recorded part of a generation, from earlier claims, and from this one when the request repeats
    * (an answer was corrected, a tool was restarted).
    */
-  async recorded(asked: WantedGeneration): Promise<RecordedGeneration> {
-    const { claim } = this;
-    const { job, journal, opened, parts } = claim;
-    const { id: generation } = asked;
-    if (!opened.has(generation)) {
-      opened.add(generation);
+  async recorded(place: GenerationPlace): Promise<RecordedGeneration> {
+    const { job, journal, parts } = this;
+    const { id: generation } = place;
+    if (!this.#opened.has(generation)) {
+      this.#opened.add(generation);
       if (job.epoch === 1) return nothingRecorded;
       const records = await journal.records();
-      const known = findRecord(records, 'generate', placeOf(asked));
+      const known = findRecord(records, 'generate', stepOf(place));
       if (known === undefined) return nothingRecorded;
       records.pending.delete(known.n);
     }
@@ -149,14 +181,13 @@ export class Generations {
    * Records why a generation has failed, so that the attempt gets the same failure after a wait: with the next
    * write of the claim, because most runs fail with it and write no more, or now if the run may be unloaded first.
    */
-  async failGeneration(asked: WantedGeneration, failure: StepFailure): Promise<void> {
-    const { claim } = this;
-    const { job, journal } = claim;
-    const { key, nth: turn, ...place } = placeOf(asked);
+  async failGeneration(place: GenerationPlace, failure: StepFailure): Promise<void> {
+    const { job, journal } = this;
+    const { key, nth: turn, ...step } = stepOf(place);
     const n = await nextStep(journal);
     const now = journal.clock.now();
     journal.failures.push({
-      ...place,
+      ...step,
       job_id: job.id,
       n,
       epoch: job.epoch,
@@ -172,16 +203,15 @@ export class Generations {
     if (journal.hasWaits) await journal.write(async () => {});
   }
 
-  async beginCall(wanted: WantedCall): Promise<Beginning> {
-    const { claim } = this;
-    const { job, journal, parts } = claim;
-    const { generation, parent, turn, model, agentVersion, prompt, expected, output } = wanted;
-    const { least, enough } = wanted;
+  async beginCall(request: CallRequest): Promise<Beginning> {
+    const { job, journal, parts } = this;
+    const { generation, parent, turn, model, agentVersion, prompt, expected, output } = request;
+    const { least, enough } = request;
     const { config } = parts.context;
     const counter = await journal.numbers();
-    const owners = await claim.owners();
-    const top = await claim.top();
-    const isInTree = wanted.mayDelegate || top.id !== job.id;
+    const owners = await this.#owners();
+    const top = await this.#top();
+    const isInTree = request.mayDelegate || top.id !== job.id;
     const bounds = async (tx: Transaction) =>
       isInTree ? treeState(tx, config.agentTokensMax, top, job.id) : [];
     const now = journal.clock.now();
@@ -206,16 +236,22 @@ export class Generations {
       n ??= counter.next++;
       const { reserved, reservedCost } = reservation;
       const step = {
-        ...({ n, kind: 'model', generation, parent, turn, name: model, reserved } as const),
+        n,
+        kind: 'model' as const,
+        generation,
+        parent,
+        turn,
+        name: model,
+        reserved,
         reserved_cost: reservedCost,
         expected_prompt: expected,
         price: price === null ? null : JSON.stringify(priceBodyOf(price)),
       };
       const { attempt } = job;
-      if (claim.agentVersion !== agentVersion) {
+      if (this.#agentVersion !== agentVersion) {
         await noteAgentVersion(tx, job.id, agentVersion);
         tx.afterCommit(() => {
-          claim.agentVersion = agentVersion;
+          this.#agentVersion = agentVersion;
         });
       }
       await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
@@ -227,14 +263,13 @@ export class Generations {
 
   /** Returns the tools that the model called, planned as steps. */
   async endCall(call: BegunCall, end: CallEnd): Promise<PlannedTool[]> {
-    const { claim } = this;
-    const { job, journal, parts } = claim;
+    const { job, journal, parts } = this;
     const { generation, turn, startedAt: reservedAt, reserved, reservedCost } = call;
     const { usage, estimated, tools } = end;
     const costs = costsOf(usage, estimated, call);
     const counter = await journal.numbers();
     const planned = tools.map((tool): PlannedTool => ({ ...tool, n: counter.next++ }));
-    const owners = await claim.owners();
+    const owners = await this.#owners();
     const id = end.message === null ? null : newId();
     const now = journal.clock.now();
     const { observers } = parts.context;
@@ -263,7 +298,7 @@ export class Generations {
             content: cutContent(end.message.text),
             tokens: { ...usage, cost: costs.cost },
             model: call.model,
-            data: isWhole ? JSON.stringify(await storedOf(tx, claim, call, end)) : null,
+            data: isWhole ? JSON.stringify(await storedOf(tx, job, call, end)) : null,
             isDialogue: end.isDialogue && isWhole,
             isSummary: end.summary !== undefined,
           },
@@ -276,7 +311,7 @@ export class Generations {
       const spent = { usage, estimated, ...costs, counted: countedOwnersOf(job) };
       await charge(tx, [{ ...owning, reservedAt, reserved, reservedCost, ...spent }]);
       tx.afterCommit(observe);
-      await noteSummaryEnd(tx, claim, end, now);
+      await noteSummaryEnd(tx, job, end, now);
       if (planned.length > 0) {
         await insertSteps(
           tx,
@@ -300,36 +335,37 @@ export class Generations {
 
   /** Whether the conversation may be summarized now, after summaries that failed. */
   maySummarize(agentVersion: number): Promise<boolean> {
-    const { job, journal } = this.claim;
+    const { job, journal } = this;
     const of = { conversationId: job.conversation_id, agentVersion };
     return maySummarize(journal.database.read, of, journal.clock.now());
   }
 
   restartTool({ n }: PlannedTool): Promise<void> {
-    const { claim } = this;
-    const { job, journal } = claim;
+    const { job, journal } = this;
     return journal.write((tx) => restartStep(tx, job, n, journal.clock.now()));
   }
 
   /** Starts a tool with the approval of its call, which is used up in the same commit. */
   startApproved(n: number, digest: string): Promise<void> {
-    const { claim } = this;
-    const { job, journal } = claim;
+    const { job, journal } = this;
     return journal.write((tx) => startApprovedTool(tx, job, { n, digest }, journal.clock.now()));
   }
 
-  async endTool({ n }: PlannedTool, end: ToolEnd): Promise<void> {
-    const { claim } = this;
-    const { job, journal } = claim;
+  /** Ends a tool. Observers are notified once its end is committed. */
+  async endTool({ n, name }: PlannedTool, end: ToolEnd): Promise<void> {
+    const { job, journal, parts } = this;
     const id = newId();
     const now = journal.clock.now();
+    const observe = () => parts.context.observers.toolEnded(job, name, end.error?.code ?? null);
     const memory = end.memory.length === 0 ? null : JSON.stringify(end.memory);
     const result = end.whole == null ? null : JSON.stringify(end.whole);
-    await journal.write(async (tx) => {
+    await journal.write(async (tx, isRepeat) => {
       const [ended] = await endSteps(tx, [{ ...endedStep(job, n, end, id, now), memory, result }]);
+      // Of a repeat: the first try was committed, and its confirmation was lost.
+      if (ended === 1 || isRepeat) tx.afterCommit(observe);
       if (ended === 0) return;
-      const said = end.said.map((one) => ({ ...messageOf(job, newId(), one.at), ...one }));
-      if (said.length > 0) await addMessages(tx, said);
+      const messages = end.messages.map((one) => ({ ...messageOf(job, newId(), one.at), ...one }));
+      if (messages.length > 0) await addMessages(tx, messages);
       await addDialogue(tx, [
         {
           ...messageOf(job, id, now),
@@ -344,12 +380,11 @@ export class Generations {
 
   /** Records the recalled memories of a prompt as a tool step before the first turn; returns the step's number. */
   async recordRecall(
-    { generation, parent, name }: Pick<WantedCall, 'generation' | 'parent'> & { name: string },
+    { generation, parent, name }: Pick<CallRequest, 'generation' | 'parent'> & { name: string },
     message: ToolMessage,
     content: string,
   ): Promise<number> {
-    const { claim } = this;
-    const { job, journal } = claim;
+    const { job, journal } = this;
     const n = await nextStep(journal);
     const id = newId();
     const now = journal.clock.now();
@@ -364,21 +399,26 @@ export class Generations {
       ]);
       await endSteps(tx, [endedStep(job, n, { status: 'completed', error: null }, id, now)]);
       const data = JSON.stringify(message);
-      const said = { role: 'tool', content: cutContent(content), data, isDialogue: false } as const;
-      await addDialogue(tx, [{ ...messageOf(job, id, now), ...said }]);
+      const entry = {
+        role: 'tool',
+        content: cutContent(content),
+        data,
+        isDialogue: false,
+      } as const;
+      await addDialogue(tx, [{ ...messageOf(job, id, now), ...entry }]);
     });
     return n;
   }
 }
 
-function placeOf({ id: key, parent, nth }: WantedGeneration): AskedStep {
+function stepOf({ id: key, parent, nth }: GenerationPlace): AskedStep {
   return { key, name: 'generate', parent, nth, digest: null };
 }
 
 /** Counts summaries that fail in a row. */
 async function noteSummaryEnd(
   tx: Transaction,
-  { job }: ThinkingClaim,
+  job: JournalJob,
   { summary, failedSummary }: CallEnd,
   now: number,
 ): Promise<void> {
@@ -392,15 +432,15 @@ async function noteSummaryEnd(
 /** A message as models take it, or a summary, which names the last message that it covers. */
 async function storedOf(
   tx: Transaction,
-  { job }: ThinkingClaim,
+  job: JournalJob,
   { generation }: BegunCall,
   { message, summary }: CallEnd,
 ): Promise<AssistantMessage | Summary | null> {
   if (summary === undefined) return message;
   const { turns } = summary;
-  const asked = { job_id: job.id, generation, turns };
-  const last = turns === 0 ? undefined : await findLastMessageOfTurns(tx, asked);
-  return { role: 'summary', ...summary, through: last?.id ?? summary.through, toolCalls: [] };
+  const first = { job_id: job.id, generation, turns };
+  const last = turns === 0 ? undefined : await findLastMessageOfTurns(tx, first);
+  return { role: 'summary', ...summary, through: last?.id ?? summary.through };
 }
 
 function messageOf(job: JournalJob, id: string, at: number) {

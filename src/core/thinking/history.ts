@@ -26,7 +26,7 @@ interface Entry {
 /** Oldest first. Leaves out trailing unanswered messages that equal the task, such as those of a repeated job. */
 export async function historyBefore(attempt: ThinkingAttempt, task: string): Promise<History> {
   const { conversation_id, id } = attempt.run.job;
-  const { conversations } = attempt.deps;
+  const { conversations } = attempt.parts;
   const { messages, isCut } = await conversations.dialogue(conversation_id, id, bounds);
   const entries = messages.map((row): Entry => ({ id: row.id, message: messageOf(row) }));
   const { kept, summary } = afterSummary(entries);
@@ -54,8 +54,8 @@ function afterSummary(entries: readonly Entry[]) {
       : [{ id, message }],
   );
   if (summary === undefined) return { kept, summary };
-  const told = { role: 'user', text: summaryText(summary.text) } as const;
-  return { kept: [{ id: summary.through, message: told }, ...kept], summary };
+  const message = { role: 'user', text: summaryText(summary.text) } as const;
+  return { kept: [{ id: summary.through, message }, ...kept], summary };
 }
 
 /** A message of a user is the input of its job. */

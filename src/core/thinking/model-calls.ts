@@ -15,7 +15,7 @@ import {
   type Usage,
 } from '../../adapters/models/model.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
-import { type Asking, log, type ThinkingAttempt } from './attempt.ts';
+import { type ActiveGeneration, log, report, type ThinkingAttempt } from './attempt.ts';
 import { pricedCall } from './call-costs.ts';
 import {
   BudgetCutError,
@@ -37,7 +37,7 @@ import type { CallCost, PlannedTool } from './recorded-generation.ts';
 import { withMarks } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
-import { createTextBatcher } from './text-batches.ts';
+import { TextBatches } from './text-batches.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from './text-size.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { roomFor } from './window.ts';
@@ -50,7 +50,7 @@ const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
 const usualOutput = 1_024;
 
 /** A turn to be asked for, with the messages that the model is sent. */
-interface AskedTurn extends Asking {
+interface TurnRequest extends ActiveGeneration {
   readonly turn: number;
   /** The agent's own model or a fallback. */
   readonly model: string;
@@ -73,21 +73,21 @@ export interface Turn {
  * journal. The call is made once `ready` has resolved, and is not made when `ready` rejects.
  */
 export async function askModel(
-  asking: Asking,
+  active: ActiveGeneration,
   messages: readonly DialogueMessage[],
   turn: number,
   ready: Promise<unknown>,
 ): Promise<Turn> {
-  const resume = asking.attempt.run.yieldSlot();
+  const resume = active.attempt.run.yieldSlot();
   try {
-    const sent = await compacted(asking, messages, ready);
-    const tools = asking.box.offersAfter(messages, asking.compaction.tools);
-    const request = { turn, dialogue: messages, tools, ...fitted(asking, tools, sent) };
-    return await askInOrder(asking, turn, (model, hasNext) =>
-      askUncut({ ...asking, ...request, model }, ready, hasNext),
+    const sent = await compacted(active, messages, ready);
+    const tools = active.box.offersAfter(messages, active.compaction.tools);
+    const sending = { turn, dialogue: messages, tools, ...fitted(active, tools, sent) };
+    return await askInOrder(active, turn, (model, hasNext) =>
+      askUncut({ ...active, ...sending, model }, ready, hasNext),
     );
   } catch (error) {
-    throw error instanceof ModelError ? asThinkingError(asking.attempt, error) : error;
+    throw error instanceof ModelError ? asThinkingError(active.attempt, error) : error;
   } finally {
     resume();
   }
@@ -95,18 +95,18 @@ export async function askModel(
 
 /** Asks again, for the whole answer, where a budget that is shared with other calls has cut it. */
 async function askUncut(
-  asked: AskedTurn,
+  request: TurnRequest,
   ready: Promise<unknown>,
   hasNext: boolean,
 ): Promise<Turn> {
-  const { generation, turn, model, attempt } = asked;
+  const { generation, turn, model, attempt } = request;
   try {
-    return await askWithRetries(asked, ready, hasNext);
+    return await askWithRetries(request, ready, hasNext);
   } catch (error) {
-    if (!(error instanceof BudgetCutError && leavesRoom(asked))) throw error;
+    if (!(error instanceof BudgetCutError && leavesRoom(request))) throw error;
     generation.cuts.set(triesKey(turn, model), error.output);
     log(attempt, `${error.message}; a longer one is asked for, if the budget has tokens for it`);
-    return await askWithRetries(asked, ready, hasNext);
+    return await askWithRetries(request, ready, hasNext);
   }
 }
 
@@ -114,65 +114,71 @@ async function askUncut(
  * Whether a call reserves less than its whole answer, to leave room for others. How long a model reasons may depend on
  * the answer's limit, so where it reasons it does not; nor does a call whose answer was cut for it.
  */
-function leavesRoom({ generation, turn, model, tools }: AskedTurn): boolean {
+function leavesRoom({ generation, turn, model, tools }: TurnRequest): boolean {
   const { effort } = takenSettings(model, generation.call, tools.length > 0);
   return !reasonsWith(model, effort) && !generation.cuts.has(triesKey(turn, model));
 }
 
 /** Rejects with a ModelError when the model gives no answer and has no tries left in this attempt. */
 async function askWithRetries(
-  asked: AskedTurn,
+  request: TurnRequest,
   ready: Promise<unknown>,
   hasNext: boolean,
 ): Promise<Turn> {
   for (let tries = 1; ; tries++) {
     try {
-      return await askOnce(asked, ready);
+      return await askOnce(request, ready);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
-      const key = triesKey(asked.turn, asked.model);
-      if (isOutOfTries(asked.generation.unanswered, key, error) && !hasNext) {
+      const key = triesKey(request.turn, request.model);
+      if (isOutOfTries(request.generation.unanswered, key, error) && !hasNext) {
         const message = `${error.message}; it is not asked again, because each of ${unansweredMax} calls may have been charged`;
         throw new ThinkingError('upstream_unavailable', message);
       }
       const delayMs = delayBefore(error, tries, hasNext);
       if (delayMs === null) throw error;
-      log(asked.attempt, `${error.message}; asking again`);
-      await wait(delayMs, asked.generation.call.signal);
+      log(request.attempt, `${error.message}; asking again`);
+      await wait(delayMs, request.generation.call.signal);
     }
   }
 }
 
 /** One try, within the bounds of the attempt. */
-async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
-  const { estimates, bounds, deps, run } = asked.attempt;
-  const { output, call: to } = asked.generation;
-  const prompt = estimates.bound(asked.model, asked.size);
-  const expected = estimates.expected(asked.model, asked.size);
+async function askOnce(request: TurnRequest, ready: Promise<unknown>): Promise<Turn> {
+  const { estimates, bounds, parts, run } = request.attempt;
+  const { output, call: to } = request.generation;
+  const prompt = estimates.bound(request.model, request.size);
+  const expected = estimates.expected(request.model, request.size);
   const permit = await bounds.admit({ prompt, output }, to.signal);
   try {
-    await requireKey(deps, run.job);
-    const call = await begin(asked, { prompt, expected, output: permit.output }, ready);
-    return await callOnce(asked, call, permit.output);
+    await requireKey(parts, run.job);
+    const call = await begin(request, { prompt, expected, output: permit.output }, ready);
+    return await callOnce(request, call, permit.output);
   } finally {
-    permit.release();
+    bounds.release(permit);
   }
 }
 
 /** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
 async function begin(
-  asked: AskedTurn,
+  request: TurnRequest,
   need: CallNeed & Pick<BegunCall, 'expected'>,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
-  const { attempt, generation, turn, model } = asked;
+  const { attempt, generation, turn, model } = request;
   const { generations } = attempt;
   const cut = generation.cuts.get(triesKey(turn, model));
   const { id, parent, agentVersion, mayDelegate } = generation;
   const { signal } = generation.call;
   const wanted = {
-    ...{ generation: id, parent, turn, model, agentVersion, mayDelegate, ...need },
-    ...(leavesRoom(asked) && { enough: usualOutput }),
+    generation: id,
+    parent,
+    turn,
+    model,
+    agentVersion,
+    mayDelegate,
+    ...need,
+    ...(leavesRoom(request) && { enough: usualOutput }),
     // With little more than before, the answer would most likely be cut and charged again.
     ...(cut !== undefined && { least: 2 * cut }),
   };
@@ -202,14 +208,14 @@ async function begin(
 }
 
 /** Makes the call and records how it ended. `permitted`: its most tokens within the bound of the attempt. */
-async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): Promise<Turn> {
-  const { attempt, generation } = asked;
+async function callOnce(request: TurnRequest, call: BegunCall, permitted: number): Promise<Turn> {
+  const { attempt, generation } = request;
   try {
-    return await recordAnswer(asked, call, permitted, await stream(asked, call));
+    return await recordAnswer(request, call, permitted, await stream(request, call));
   } catch (error) {
     if (error instanceof ModelError) {
       const end = failedEnd(error, call);
-      spend(asked, call, end);
+      spend(request, call, end);
       const { isDialogue } = generation;
       await attempt.generations.endCall(call, { isDialogue, ...end });
     }
@@ -219,18 +225,25 @@ async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): P
 
 /** The answer of the model, whose text is passed on while it arrives. */
 async function stream(
-  { attempt, generation, model, messages, tools }: AskedTurn,
+  { attempt, generation, model, messages, tools }: TurnRequest,
   call: BegunCall,
 ): Promise<ModelAnswer> {
-  const { deps, run } = attempt;
-  const { say } = run;
   const taken = settingsTaken(attempt, generation, model, tools.length > 0);
-  const batcher = createTextBatcher((text) => say({ type: 'token', data: { step: call.n, text } }));
+  const batches = new TextBatches((text) =>
+    report(attempt, { type: 'token', data: { step: call.n, text } }),
+  );
   try {
-    const bound = { model, messages, tools, maxOutputTokens: call.output, onText: batcher.add };
-    return await deps.models.call({ ...generation.call, ...taken, ...bound });
+    return await attempt.parts.models.call({
+      ...generation.call,
+      ...taken,
+      model,
+      messages,
+      tools,
+      maxOutputTokens: call.output,
+      onText: (text) => batches.add(text),
+    });
   } finally {
-    batcher.end();
+    batches.end();
   }
 }
 
@@ -251,19 +264,18 @@ function settingsTaken(
 }
 
 async function recordAnswer(
-  asked: AskedTurn,
+  request: TurnRequest,
   call: BegunCall,
   permitted: number,
   answer: ModelAnswer,
 ): Promise<Turn> {
-  const { attempt, generation, box, size } = asked;
-  const { say } = attempt.run;
+  const { attempt, generation, box, size } = request;
   const { usage, finish } = answer;
   if (usage.prompt !== null) {
-    attempt.estimates.learn(asked.model, size, usage.prompt);
+    attempt.estimates.learn(request.model, size, usage.prompt);
   }
   const isCut = finish === 'length' || finish === 'too-long';
-  const clean = normalized(answer.message, call.n, asked.dialogue);
+  const clean = normalized(answer.message, call.n, request.dialogue);
   const message = isCut ? { ...clean, isCut } : clean;
   if (finish === 'content-filter') {
     const { text } = message;
@@ -271,11 +283,11 @@ async function recordAnswer(
   }
   if (!isCut && message.text.trim() === '' && message.toolCalls.length === 0) {
     const seenBytes = Buffer.byteLength(message.reasoning?.text ?? '');
-    throw new ModelError('unavailable', emptyAnswer(asked.model), { usage, seenBytes });
+    throw new ModelError('unavailable', emptyAnswer(request.model), { usage, seenBytes });
   }
   logExcess(attempt, usage, call);
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
-  spend(asked, call, { usage, estimated });
+  spend(request, call, { usage, estimated });
   const { isDialogue, output } = generation;
   const shortage = finish === 'length' ? shortageOf(message, call, permitted, output) : null;
   const calls = shortage === null ? message.toolCalls : [];
@@ -291,7 +303,7 @@ async function recordAnswer(
   if (shortage !== null) throw shortage;
   if (message.text !== '') {
     const content = cutText(message.text, messageShownMax);
-    say({ type: 'message', data: { role: 'assistant', content, step: call.n } });
+    report(attempt, { type: 'message', data: { role: 'assistant', content, step: call.n } });
   }
   if (isCut) {
     const bound =
@@ -311,9 +323,9 @@ function logExcess(attempt: ThinkingAttempt, { prompt, completion }: Usage, call
   );
 }
 
-function spend({ attempt, generation }: AskedTurn, call: BegunCall, cost: CallCost): void {
+function spend({ attempt, generation }: TurnRequest, call: BegunCall, cost: CallCost): void {
   attempt.bounds.count(cost);
-  generation.onCost(pricedCall(cost, call));
+  generation.costs.push(pricedCall(cost, call));
 }
 
 function asThinkingError(attempt: ThinkingAttempt, error: ModelError): ThinkingError {
@@ -339,7 +351,7 @@ async function wait(ms: number, signal: AbortSignal): Promise<void> {
 
 /** The part of the dialogue that fits into the model's window; logs what was left out. */
 function fitted(
-  { attempt, generation }: Asking,
+  { attempt, generation }: ActiveGeneration,
   tools: readonly ToolOffer[],
   { messages, task }: Awaited<ReturnType<typeof compacted>>,
 ) {

@@ -6,7 +6,7 @@
 import type { ToolMessage } from '../../adapters/models/model.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
 import type { RunPart } from '../journal/run-part.ts';
-import type { ThinkingAttempt } from './attempt.ts';
+import { report, type ThinkingAttempt } from './attempt.ts';
 import type { GenerateOptions } from './generate-request.ts';
 import { quoted } from './quoted.ts';
 import type { RecordedGeneration } from './recorded-generation.ts';
@@ -42,7 +42,10 @@ export async function recalledFor(
   if (memories.length === 0) return '';
   const callId = `recall-${id.slice(0, 16)}`;
   const message: ToolMessage = {
-    ...{ role: 'tool', callId, name: toolName, isError: false },
+    role: 'tool',
+    callId,
+    name: toolName,
+    isError: false,
     text: JSON.stringify(memories),
   };
   const step = await attempt.generations.recordRecall(
@@ -51,9 +54,8 @@ export async function recalledFor(
     JSON.stringify({ tool: toolName, input: { query, limit }, output: memories }),
   );
   const place = { step, call_id: callId, tool: toolName };
-  const { say } = attempt.run;
-  say({ type: 'tool_call', data: { ...place, input: { query, limit } } });
-  say({ type: 'tool_result', data: { ...place, output: memories } });
+  report(attempt, { type: 'tool_call', data: { ...place, input: { query, limit } } });
+  report(attempt, { type: 'tool_result', data: { ...place, output: memories } });
   return below(message.text);
 }
 

@@ -5,16 +5,16 @@
 
 import type { ToolMessage } from '../../adapters/models/model.ts';
 import { findToolMessage, findToolResult } from '../journal/step-queries.ts';
-import type { CallParts, ThinkingClaim } from './thinking-claim.ts';
+import type { GenerationParts, Generations } from './generations.ts';
 
 /** Bytes of the whole results that one claim keeps. */
 const keptMax = 32 * 1024 * 1024;
 
 /** Whether a result is kept whole; counts its bytes. */
-export function keepsResult(claim: ThinkingClaim, text: string): boolean {
-  const bytes = claim.keptBytes + Buffer.byteLength(text);
+export function keepsResult(generations: Generations, text: string): boolean {
+  const bytes = generations.keptBytes + Buffer.byteLength(text);
   if (bytes > keptMax) return false;
-  claim.keptBytes = bytes;
+  generations.keptBytes = bytes;
   return true;
 }
 
@@ -23,7 +23,7 @@ export function keepsResult(claim: ThinkingClaim, text: string): boolean {
  * the dialogue has it. Ids are unique in the dialogue; among recorded calls of one id the last one is read.
  */
 export async function findResult(
-  { parts, job }: ThinkingClaim,
+  { parts, job }: Generations,
   callId: string,
   known: ToolMessage | undefined,
 ): Promise<string | undefined> {
@@ -35,12 +35,12 @@ export async function findResult(
 }
 
 async function messageOf(
-  { context, conversations }: CallParts,
+  { context, conversations }: GenerationParts,
   conversationId: string,
   callId: string,
 ): Promise<ToolMessage | undefined> {
-  const asked = { conversation_id: conversationId, call_id: callId };
-  const id = (await findToolMessage(context.database.read, asked))?.message_id;
+  const call = { conversation_id: conversationId, call_id: callId };
+  const id = (await findToolMessage(context.database.read, call))?.message_id;
   if (id == null) return undefined;
   const json = (await conversations.dataOf(conversationId, [id])).get(id);
   return json === undefined ? undefined : (JSON.parse(json) as ToolMessage);

@@ -40,7 +40,7 @@ test('tokens of all generations count together, estimated where they are not rep
 
   bounds.count(cost(40, 10));
   bounds.count(cost(null, null, 49));
-  (await bounds.admit(free, never)).release();
+  bounds.release(await bounds.admit(free, never));
   bounds.count(cost(1, 0));
 
   await expect(bounds.admit(free, never)).rejects.toMatchObject({
@@ -60,7 +60,7 @@ test('forty calls that ask in one tick are sixteen at a time, and all are admitt
     const permits = asked.flatMap((one) => one.permit ?? []).slice(ended);
     underWay.push(permits.length);
     // Two releases in one tick admit two.
-    for (const permit of permits.slice(0, 2)) permit.release();
+    for (const permit of permits.slice(0, 2)) bounds.release(permit);
     ended += 2;
   }
 
@@ -76,7 +76,7 @@ test('a call gets the remaining tokens of the run, and waits while other calls h
   expect(second.permit).toBeUndefined();
 
   bounds.count(cost(20, 80));
-  first.release();
+  bounds.release(first);
   await settled();
 
   expect(second.permit?.output).toBe(80);
@@ -90,7 +90,7 @@ test('a refused waiter lets the next one be admitted', async () => {
   expect(waiting.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
 
   bounds.count(cost(10, 90));
-  first.release();
+  bounds.release(first);
   await settled();
 
   expect(waiting.map(({ error }) => (error as Error).message)).toEqual(
@@ -111,7 +111,7 @@ test('a waiter is rejected when the run is stopped', async () => {
 
 test('a run calls models at most a thousand times', async () => {
   const bounds = new RunBounds(limits);
-  for (let i = 0; i < 1_000; i++) (await bounds.admit(free, never)).release();
+  for (let i = 0; i < 1_000; i++) bounds.release(await bounds.admit(free, never));
 
   await expect(bounds.admit(free, never)).rejects.toThrow('called models 1000 times');
 });
@@ -168,7 +168,7 @@ test('for any sequence of calls no bound is exceeded, and no call waits for free
           const output = Math.floor((one.permit as Permit).output * used);
           spent += prompt + output;
           bounds.count(cost(prompt, null, output));
-          one.permit?.release();
+          if (one.permit !== undefined) bounds.release(one.permit);
         }
 
         function check(): void {

@@ -30,8 +30,8 @@ export interface CallNeed {
 export interface Permit {
   /** Most tokens of the answer: what was asked for, or what the attempt has left. */
   readonly output: number;
-  /** Frees the slot and the tokens that are held. What the call cost is counted before. */
-  release(): void;
+  /** Tokens that are held for the call. */
+  readonly reserved: number;
 }
 
 interface Waiter extends Omit<PromiseWithResolvers<Permit>, 'promise'> {
@@ -115,20 +115,17 @@ export class RunBounds {
 
   #begin(prompt: number, output: number): Permit {
     const reserved = prompt + output;
-    let isReleased = false;
     this.#calls += 1;
     this.#underWay += 1;
     this.#held += reserved;
-    return {
-      output,
-      release: () => {
-        if (isReleased) return;
-        isReleased = true;
-        this.#underWay -= 1;
-        this.#held -= reserved;
-        this.#admitWaiters();
-      },
-    };
+    return { output, reserved };
+  }
+
+  /** Frees the slot and the tokens that a permit holds. What the call cost is counted before. */
+  release({ reserved }: Permit): void {
+    this.#underWay -= 1;
+    this.#held -= reserved;
+    this.#admitWaiters();
   }
 }
 

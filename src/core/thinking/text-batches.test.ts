@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { cleanText } from '../../kernel/text.ts';
-import { createTextBatcher } from './text-batches.ts';
+import { TextBatches } from './text-batches.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -12,7 +12,7 @@ afterEach(() => {
 
 function listening() {
   const pieces: string[] = [];
-  return { pieces, deltas: createTextBatcher((text) => void pieces.push(text)) };
+  return { pieces, deltas: new TextBatches((text) => void pieces.push(text)) };
 }
 
 describe('the text that a model streams', () => {

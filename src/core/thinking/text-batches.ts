@@ -10,38 +10,42 @@ const intervalMs = 100;
 /** Characters at which a batch is passed on at once. */
 const charactersMax = 4_096;
 
-export function createTextBatcher(pass: (text: string) => void) {
-  let waiting = '';
-  let timer: NodeJS.Timeout | undefined;
-  let passedAt = Number.NEGATIVE_INFINITY;
+export class TextBatches {
+  readonly #pass: (text: string) => void;
+  #waiting = '';
+  #timer: NodeJS.Timeout | undefined;
+  #passedAt = Number.NEGATIVE_INFINITY;
 
-  function flush(): void {
-    passedAt = performance.now();
+  constructor(pass: (text: string) => void) {
+    this.#pass = pass;
+  }
+
+  add(text: string): void {
+    this.#waiting += text;
+    const waitMs = this.#passedAt + intervalMs - performance.now();
+    if (this.#waiting.length >= charactersMax) this.#flush();
+    else if (this.#timer !== undefined) return;
+    else if (waitMs > 0) this.#timer = setTimeout(() => this.#onInterval(), waitMs);
+    else this.#flush();
+  }
+
+  /** Passes on the rest. */
+  end(): void {
+    clearTimeout(this.#timer);
+    if (this.#waiting !== '') this.#pass(cleanText(this.#waiting));
+    this.#waiting = '';
+  }
+
+  #onInterval(): void {
+    this.#timer = undefined;
+    this.#flush();
+  }
+
+  #flush(): void {
+    this.#passedAt = performance.now();
+    const waiting = this.#waiting;
     const end = endsMidCharacter(waiting) ? waiting.length - 1 : waiting.length;
-    const batch = waiting.slice(0, end);
-    waiting = waiting.slice(end);
-    if (batch !== '') pass(cleanText(batch));
+    this.#waiting = waiting.slice(end);
+    if (end > 0) this.#pass(cleanText(waiting.slice(0, end)));
   }
-
-  function onInterval(): void {
-    timer = undefined;
-    flush();
-  }
-
-  return {
-    add(text: string): void {
-      waiting += text;
-      const waitMs = passedAt + intervalMs - performance.now();
-      if (waiting.length >= charactersMax) flush();
-      else if (timer !== undefined) return;
-      else if (waitMs > 0) timer = setTimeout(onInterval, waitMs);
-      else flush();
-    },
-    /** Passes on the rest. */
-    end(): void {
-      clearTimeout(timer);
-      if (waiting !== '') pass(cleanText(waiting));
-      waiting = '';
-    },
-  };
 }

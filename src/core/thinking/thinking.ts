@@ -14,7 +14,7 @@ import type { WaitScope } from '../journal/wait-scope.ts';
 import { rightsOfModel } from '../memories/memory-verbs.ts';
 import type { Generated } from '../skills/definition.ts';
 import { answer } from './answering.ts';
-import type { RunSurroundings, ThinkingAttempt, ThinkingDeps } from './attempt.ts';
+import type { RunSurroundings, ThinkingAttempt, ThinkingParts } from './attempt.ts';
 import { Estimates } from './estimates.ts';
 import {
   type GenerateOptions,
@@ -33,23 +33,23 @@ import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, RunBounds } from './run-bounds.ts';
 import { sizeOfText, sumOfSizes } from './text-size.ts';
 import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
-import { type ToolBox, toolBox } from './tools.ts';
+import { ToolBox } from './tools.ts';
 
 /** Nesting of tools: deeper parts are offered no skills. */
 const depthMax = 3;
 
 /** How the runs of a process think. */
 export class Thinking {
-  readonly #deps: ThinkingDeps;
+  readonly #parts: ThinkingParts;
   readonly #estimates = new Estimates();
 
-  constructor(deps: ThinkingDeps) {
-    this.#deps = deps;
+  constructor(parts: ThinkingParts) {
+    this.#parts = parts;
   }
 
   /** Begins the thinking of one attempt. */
   begin(run: RunSurroundings): RunThinking {
-    return new RunThinking(this.#deps, run, this.#estimates);
+    return new RunThinking(this.#parts, run, this.#estimates);
   }
 }
 
@@ -57,12 +57,12 @@ export class Thinking {
 export class RunThinking {
   readonly #attempt: ThinkingAttempt;
 
-  constructor(deps: ThinkingDeps, run: RunSurroundings, estimates: Estimates) {
+  constructor(parts: ThinkingParts, run: RunSurroundings, estimates: Estimates) {
     this.#attempt = {
-      deps,
+      parts,
       run,
-      generations: new Generations(deps.calls, run.journal),
-      bounds: new RunBounds({ tokensMax: deps.limits.tokensMax, ...callLimits }),
+      generations: new Generations(parts, run.journal),
+      bounds: new RunBounds({ tokensMax: parts.context.config.agentTokensMax, ...callLimits }),
       estimates,
       resting: new Map(),
       underWay: new Set(),
@@ -110,15 +110,15 @@ export class RunThinking {
  */
 async function think(
   attempt: ThinkingAttempt,
-  asked: GenerateRequest,
+  given: GenerateRequest,
   part: RunPart,
   signal: AbortSignal,
   scope: WaitScope,
 ): Promise<Generated> {
   const { run, generations, bounds } = attempt;
-  const { request, nth, corrections } = asked;
-  const wanted = { id: generationIdOf(part.path, asked), parent: part.step, nth };
-  const recorded = await generations.recorded(wanted);
+  const { request, nth, corrections } = given;
+  const place = { id: generationIdOf(part.path, given), parent: part.step, nth };
+  const recorded = await generations.recorded(place);
   if (corrections.length === 0) {
     if (recorded.memory.length > 0) {
       await run.memory().restore(recorded.memory);
@@ -132,17 +132,12 @@ async function think(
   if (result === undefined) {
     if (recorded.failure !== null) throw thinkingErrorOf(recorded.failure);
     try {
-      const generation = {
-        id: wanted.id,
-        isDialogue,
-        signal,
-        onCost: (cost: PricedCall) => void costs.push(cost),
-      };
-      result = await askOn(attempt, asked, part, scope, recorded, generation);
+      const known = { id: place.id, isDialogue, signal, costs };
+      result = await continueGeneration(attempt, given, part, scope, recorded, known);
     } catch (error) {
       if (error instanceof ThinkingError && !signal.aborted) {
         const { code, message, retryable } = error;
-        await generations.failGeneration(wanted, { code, message, retryable });
+        await generations.failGeneration(place, { code, message, retryable });
       }
       throw error;
     }
@@ -152,23 +147,27 @@ async function think(
 }
 
 /** Asks the model for the part that is not on record. Only here are the current rights of agent and key checked. */
-async function askOn(
+async function continueGeneration(
   attempt: ThinkingAttempt,
-  asked: GenerateRequest,
+  given: GenerateRequest,
   part: RunPart,
   scope: WaitScope,
   recorded: RecordedGeneration,
-  { signal, ...known }: Pick<Generation, 'id' | 'isDialogue' | 'onCost'> & { signal: AbortSignal },
+  { signal, ...known }: Pick<Generation, 'id' | 'isDialogue' | 'costs'> & { signal: AbortSignal },
 ): Promise<LoopResult> {
-  const { deps, run } = attempt;
-  const { request } = asked;
-  const agent = await agentOf(deps, run.job);
-  const model = modelOf(deps, agent);
-  const scopes = await requireScopes(deps, run.job);
+  const { parts, run } = attempt;
+  const { request } = given;
+  const agent = await agentOf(parts, run.job);
+  const model = modelOf(parts, agent);
+  const scopes = await requireScopes(parts, run.job);
   const box = await toolsOf(attempt, agent, scopes, request, part);
   const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : noHistory;
   const system = systemOf(agent, request, box);
-  const { output, window, ...called } = callSettings(request, settingsOf(agent), deps.limits);
+  const { output, window, ...called } = callSettings(
+    request,
+    settingsOf(agent),
+    parts.context.config,
+  );
   const schema = JSON.stringify([request.schema]);
   const generation: Generation = {
     ...known,
@@ -194,7 +193,7 @@ async function askOn(
     files: request.files ?? '',
   };
   const recalled = await recalledFor(attempt, agent, request, { id: known.id, part, recorded });
-  const task = { ...asked, request: { ...request, prompt: `${request.prompt}${recalled}` } };
+  const task = { ...given, request: { ...request, prompt: `${request.prompt}${recalled}` } };
   return answer({ attempt, generation, part, box, scope }, task, history, recorded);
 }
 
@@ -206,18 +205,18 @@ async function toolsOf(
   request: GenerateOptions,
   part: RunPart,
 ): Promise<ToolBox> {
-  const { deps, run } = attempt;
+  const { parts, run } = attempt;
   const wanted = {
     tools: part.depth < depthMax || request.tools === false ? request.tools : [],
     files: request.files !== undefined,
   };
   const rights = {
-    agents: agent.agents === '[]' ? [] : await deps.agents.calledBy(agent),
+    agents: agent.agents === '[]' ? [] : await parts.agents.calledBy(agent),
     memory: rightsOfModel(agent.memory, run.job.for_user === 1),
     skills: JSON.parse(agent.skills) as string[],
     approvals: JSON.parse(agent.approvals) as string[],
   };
-  return toolBox(deps.skills.list(agent.organization_id), rights, scopes, wanted);
+  return new ToolBox(parts.skills.list(agent.organization_id), rights, scopes, wanted);
 }
 
 function systemOf(
@@ -243,7 +242,9 @@ function usageOf(costs: readonly PricedCall[]): Generated['usage'] {
   const isPartial = costs.some(({ usage, cost }) => cost === null || isUnreported(usage));
   const known = costs.reduce((all, { cost }) => all + (cost ?? 0), 0);
   return {
-    ...{ prompt_tokens, completion_tokens, total_tokens },
+    prompt_tokens,
+    completion_tokens,
+    total_tokens,
     cost_usd: known === 0 && isPartial ? null : usdOf(known),
     cost_is_partial: isPartial,
   };

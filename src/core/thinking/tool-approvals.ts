@@ -9,7 +9,7 @@ import { digestOf } from '../../kernel/digest.ts';
 import { isObject } from '../../kernel/json.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
-import type { Asking } from './attempt.ts';
+import type { ActiveGeneration } from './attempt.ts';
 import type { PlannedTool } from './recorded-generation.ts';
 import { waitFor } from './tool-waits.ts';
 import type { SkillUse } from './tools.ts';
@@ -20,7 +20,7 @@ const timeoutMs = 7 * dayMs;
 /** A call that may need an approval; `agent` is the agent that the skill gives a task. */
 type Use = SkillUse & { readonly agent?: string };
 
-/** The skill or the agent that is called, as the person and the model are told. */
+/** The skill or the agent that is called, as the person and the model see it. */
 const nameOf = ({ skill, agent }: Use) => (agent === undefined ? skill : `agent/${agent}`);
 
 /** What a wait for an approval gives. */
@@ -30,9 +30,10 @@ interface Decision {
   readonly reason: string | null;
 }
 
-/** An approval that was given; `use` starts the tool with it. */
+/** An approval that was given, with which the tool is to start. */
 export interface Grant {
-  use(): Promise<void>;
+  /** Of the call. */
+  readonly digest: string;
 }
 
 /**
@@ -40,28 +41,27 @@ export interface Grant {
  * already started with one, or with a refusal for the model.
  */
 export async function awaitApproval(
-  asking: Asking,
+  active: ActiveGeneration,
   { n, left }: PlannedTool,
   use: Use,
   own: RunPart,
 ): Promise<Grant | StepError | null> {
-  const { generations, run } = asking.attempt;
+  const { run } = active.attempt;
   // Differs from the key of any step or wait that the tool itself can create.
   const key = digestOf(JSON.stringify([own.path, 'approval of the call']));
   // If a person was already asked, the answer counts even if the agent's patterns have changed since.
   const wasAsked = left !== undefined && (await run.journal.records()).byKey.has(key);
   if (!use.needsApproval && !wasAsked) return null;
   if (left?.isApproved) return left.isInterrupted ? used(nameOf(use)) : null;
-  const decision = await ask(asking, n, key, use);
+  const decision = await ask(active, n, key, use);
   if ('code' in decision) return decision;
   if (!decision.approved) return refusal(nameOf(use), decision);
-  const digest = digestOf(JSON.stringify([nameOf(use), use.input]));
-  return { use: () => generations.startApproved(n, digest) };
+  return { digest: digestOf(JSON.stringify([nameOf(use), use.input])) };
 }
 
 /** Asks, and waits for the decision. */
 async function ask(
-  asking: Asking,
+  active: ActiveGeneration,
   n: number,
   key: string,
   use: Use,
@@ -75,7 +75,7 @@ async function ask(
     timeoutMs,
   };
   // A person cannot be asked about some calls, for example because their arguments are too long.
-  const decided = await waitFor(asking, {
+  const decided = await waitFor(active, {
     key,
     kind: 'approval',
     name,

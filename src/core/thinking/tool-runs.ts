@@ -9,7 +9,7 @@ import { digestOf } from '../../kernel/digest.ts';
 import { innerPart, type RunPart } from '../journal/run-part.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import type { StepError } from '../journal/step-rows.ts';
-import type { Asking, RunSurroundings } from './attempt.ts';
+import { type ActiveGeneration, type RunSurroundings, report } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
 import { cutResultText, cutText } from './dialogue.ts';
 import type { PlannedTool } from './recorded-generation.ts';
@@ -31,8 +31,8 @@ interface ToolOutcome {
   readonly output?: unknown;
   readonly error?: StepError;
   /** The message for the model and the conversation; the step keeps the error's own message. */
-  readonly told?: string;
-  readonly said?: readonly SaidMessage[] | undefined;
+  readonly shown?: string;
+  readonly messages?: readonly SaidMessage[] | undefined;
 }
 
 /**
@@ -40,22 +40,21 @@ interface ToolOutcome {
  * same commit; `isRecorded` rejects with the journal's error. Rejects with a ThinkingError when the run
  * is stopped.
  */
-export async function runTool(asking: Asking, tool: PlannedTool) {
-  const { attempt, generation, box, part } = asking;
-  const { say } = attempt.run;
+export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
+  const { attempt, generation, box, part } = active;
   const { n: step, call, name, left } = tool;
   const place = { step, call_id: call.id, tool: name };
   // If the run was suspended during the call, clients have already received this event.
   if (left?.isInterrupted !== false) {
-    say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
+    report(attempt, { type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
   }
   // Another generation may have a call of the same id.
   const { part: own, changes } = innerPart(part, step, `${generation.id}/${call.id}`);
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
-  const outcome = withoutAmounts(await outcomeOf(asking, tool, use, own), name);
+  const outcome = withoutAmounts(await outcomeOf(active, tool, use, own), name);
   const { message, whole } = messageOf(attempt, tool, outcome);
-  asking.results.set(call.id, message);
+  active.results.set(call.id, message);
   const isRecorded = attempt.generations.endTool(tool, {
     status: outcome.error === undefined ? 'completed' : 'failed',
     error: outcome.error ?? null,
@@ -64,34 +63,34 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
     whole,
     isDialogue: generation.isDialogue,
     memory: changes,
-    said: outcome.said ?? [],
+    messages: outcome.messages ?? [],
   });
-  const error = toldError(outcome);
+  const error = shownError(outcome);
   const result = error === undefined ? { output: preview(outcome.output) } : { error };
-  say({ type: 'tool_result', data: { ...place, ...result } });
+  report(attempt, { type: 'tool_result', data: { ...place, ...result } });
   return { message, isRecorded };
 }
 
 /** Removes the remaining amounts of budgets from an error: only the operator may see them. */
 function withoutAmounts(outcome: ToolOutcome, name: string): ToolOutcome {
   if (outcome.error?.code !== 'budget_exceeded') return outcome;
-  const told = `${name} could not finish: the tokens or the money that it may use are used up (budget_exceeded)`;
-  return { ...outcome, told };
+  const shown = `${name} could not finish: the tokens or the money that it may use are used up (budget_exceeded)`;
+  return { ...outcome, shown };
 }
 
 /** The error as the model, the conversation and the stream have it. */
-function toldError({ error, told }: ToolOutcome): StepError | undefined {
-  return error && { ...error, message: told ?? error.message };
+function shownError({ error, shown }: ToolOutcome): StepError | undefined {
+  return error && { ...error, message: shown ?? error.message };
 }
 
 async function outcomeOf(
-  asking: Asking,
+  active: ActiveGeneration,
   tool: PlannedTool,
   use: ToolUse,
   own: RunPart,
 ): Promise<ToolOutcome> {
-  const { deps, run } = asking.attempt;
-  const forbidden = await keyFault(asking);
+  const { parts, run } = active.attempt;
+  const forbidden = await keyFault(active);
   if (forbidden !== null) return forbidden;
   switch (use.kind) {
     case 'refused':
@@ -99,28 +98,28 @@ async function outcomeOf(
     case 'memory':
       return askMemory(run, use, own);
     case 'file': {
-      const read = await deps.readSkillFile(asking.generation.files, use.path, use.offset);
+      const read = await parts.readSkillFile(active.generation.files, use.path, use.offset);
       return 'error' in read ? failed('not_found', read.error) : { output: read.text };
     }
     case 'result':
-      return readResult(asking, use);
+      return readResult(active, use);
     case 'find': {
-      const output = await asking.box.find(use.query, use.limit);
+      const output = await active.box.find(use.query, use.limit);
       return output === null ? failed('not_found', noneFound) : { output };
     }
     case 'skill':
-      return runSkill(asking, tool, use, own);
+      return runSkill(active, tool, use, own);
     case 'agent':
-      return runAgent(asking, tool, use, own);
+      return runAgent(active, tool, use, own);
   }
 }
 
 const noneFound = 'No tool was found: try other words, or fewer';
 
 /** The outcome where the key of the job is no longer valid. */
-async function keyFault({ attempt: { deps, run } }: Asking): Promise<Refused | null> {
+async function keyFault({ attempt: { parts, run } }: ActiveGeneration): Promise<Refused | null> {
   try {
-    await requireKey(deps, run.job);
+    await requireKey(parts, run.job);
     return null;
   } catch (error) {
     if (!(error instanceof ThinkingError)) throw error;
@@ -144,10 +143,10 @@ async function askMemory(
 
 /** A part of an earlier result, with a note of what follows it. */
 async function readResult(
-  { attempt: { generations }, results }: Asking,
+  { attempt: { generations }, results }: ActiveGeneration,
   { callId, offset, length }: Extract<ToolUse, { kind: 'result' }>,
 ): Promise<ToolOutcome> {
-  const text = await findResult(generations.claim, callId, results.get(callId));
+  const text = await findResult(generations, callId, results.get(callId));
   if (text === undefined) {
     const id = JSON.stringify(callId.slice(0, 200));
     return failed('not_found', `There is no result of a call ${id} in this conversation`);
@@ -161,28 +160,24 @@ async function readResult(
 }
 
 async function runSkill(
-  asking: Asking,
+  active: ActiveGeneration,
   tool: PlannedTool,
   use: Extract<ToolUse, { kind: 'skill' }>,
   own: RunPart,
 ): Promise<ToolOutcome> {
-  const {
-    attempt: { run },
-    generation,
-    scope,
-  } = asking;
-  const { skill: name, input } = use;
-  const admitted = await admit(asking, tool, use, own);
+  const { attempt, generation, scope } = active;
+  const { skill, input } = use;
+  const admitted = await admit(active, tool, use, own);
   if ('error' in admitted) return admitted;
   const isOnce = admitted.isApproved || tool.left?.isApproved === true;
   const wasInterrupted = tool.left?.isInterrupted === true;
-  const call = { skill: name, input, isOnce, wasInterrupted };
-  const result = await run.runSkill(call, own, generation.call.signal, scope);
+  const call = { skill, input, isOnce, wasInterrupted };
+  const result = await attempt.run.runSkill(call, own, generation.call.signal, scope);
   switch (result.kind) {
     case 'completed':
-      return { output: JSON.parse(result.output), said: result.said };
+      return { output: JSON.parse(result.output), messages: result.messages };
     case 'failed':
-      return { ...failed(result.code, result.message), said: result.said };
+      return { ...failed(result.code, result.message), messages: result.messages };
     case 'stopped':
       throw stopped();
   }
@@ -190,24 +185,25 @@ async function runSkill(
 
 /** Whether the call may be made, and whether a person has approved it just now. */
 async function admit(
-  asking: Asking,
+  active: ActiveGeneration,
   tool: PlannedTool,
   use: Extract<ToolUse, { kind: 'skill' | 'agent' }>,
   own: RunPart,
 ): Promise<Refused | { readonly isApproved: boolean }> {
-  const { run } = asking.attempt;
+  const { attempt } = active;
+  const { run } = attempt;
   // Checked first, so that no person is asked to approve a call that cannot be made.
   const refused = await run.refusalOf(use.skill);
   if (refused !== null) return { error: refused };
-  const grant = await awaitApproval(asking, tool, use, own);
+  const grant = await awaitApproval(active, tool, use, own);
   if (grant === null) return { isApproved: false };
   if ('code' in grant) return { error: grant };
   // Checked again, because the wait for the approval may have taken days.
   const refusedNow = await run.refusalOf(use.skill);
   if (refusedNow !== null) return { error: refusedNow };
-  const forbidden = await keyFault(asking);
+  const forbidden = await keyFault(active);
   if (forbidden !== null) return forbidden;
-  await grant.use();
+  await attempt.generations.startApproved(tool.n, grant.digest);
   return { isApproved: true };
 }
 
@@ -216,23 +212,23 @@ async function admit(
  * it is started once, however often the run is interrupted.
  */
 async function runAgent(
-  asking: Asking,
+  active: ActiveGeneration,
   tool: PlannedTool,
   use: Extract<ToolUse, { kind: 'agent' }>,
   own: RunPart,
 ): Promise<ToolOutcome> {
-  const { run } = asking.attempt;
+  const { run } = active.attempt;
   // No named step or wait of the tool's own has a place of this form.
   const key = digestOf(JSON.stringify([own.path, 'job of the call']));
   const hasBegun = tool.left !== undefined && (await run.journal.records()).byKey.has(key);
   if (!hasBegun) {
-    const admitted = await admit(asking, tool, use, own);
+    const admitted = await admit(active, tool, use, own);
     if ('error' in admitted) return admitted;
   }
   const { agent, skill } = use;
   const payload = { skill, agent, input: JSON.parse(use.input) as unknown };
   const place = { key, name: `agent/${agent}`, nth: 1, parent: tool.n };
-  const answer = await waitFor(asking, { ...place, kind: 'run', payload });
+  const answer = await waitFor(active, { ...place, kind: 'run', payload });
   if ('error' in answer) return answer;
   const output = answer.output as { answer?: unknown };
   // A task without a schema has only the field `answer`.
@@ -241,17 +237,17 @@ async function runAgent(
 
 /** The message for the model, and the whole result where that is longer. */
 function messageOf(
-  { generations, run }: Asking['attempt'],
+  { generations, run }: ActiveGeneration['attempt'],
   { n, call: { id: callId, name } }: PlannedTool,
   outcome: ToolOutcome,
 ): { message: ToolMessage; whole: string | null } {
   const { output } = outcome;
-  const error = toldError(outcome);
+  const error = shownError(outcome);
   const isError = error !== undefined;
   const text = isError ? error.message : resultText(output);
   const message = { role: 'tool', callId, name, text, isError } as const;
   if (text.length <= resultMax) return { message, whole: null };
-  if (!keepsResult(generations.claim, text)) {
+  if (!keepsResult(generations, text)) {
     return { message: { ...message, text: cutText(text, resultMax) }, whole: null };
   }
   const whole = { job: run.job.id, step: n, characters: text.length };
@@ -261,7 +257,7 @@ function messageOf(
 
 /** The content of the conversation's message: the tool, its input and its result. */
 function contentOf(call: ToolCall, tool: string, outcome: ToolOutcome): string {
-  const error = toldError(outcome);
+  const error = shownError(outcome);
   const result = error === undefined ? { output: preview(outcome.output) } : { error };
   return JSON.stringify({ tool, input: previewOfJson(call.input), ...result });
 }

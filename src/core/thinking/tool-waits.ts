@@ -5,7 +5,7 @@ import type { StepFailure } from '../journal/journal-steps.ts';
 import { JournalFault } from '../journal/records.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import type { WantedWait } from '../journal/waits.ts';
-import type { Asking } from './attempt.ts';
+import type { ActiveGeneration } from './attempt.ts';
 import { stopped } from './thinking-error.ts';
 
 /** The call is not made, or has failed; the message is for the model. */
@@ -15,7 +15,7 @@ export interface Refused {
 
 /** The result of a wait, or a refusal for the model. */
 export async function waitFor(
-  { attempt, generation, scope }: Asking,
+  { attempt, generation, scope }: ActiveGeneration,
   wanted: WantedWait,
 ): Promise<Refused | { readonly output: unknown }> {
   const { signal } = generation.call;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compileSchema } from '../../kernel/json-schema.ts';
 import { type Skill, skillKey } from '../skills/registry.ts';
-import { type ToolBox, type ToolUse, toolBox } from './tools.ts';
+import { ToolBox, type ToolUse } from './tools.ts';
 
 function skill(path: string, more: Partial<Skill> = {}): Skill {
   const [category = '', version = '', name = ''] = path.split('/');
@@ -39,7 +39,7 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
 
 const everything = { tools: true, files: false };
 const all = { skills: ['*'], agents: [], approvals: [], memory: 'read_write' } as const;
-const boxOf = (...skills: Skill[]) => toolBox(skills, all, ['*'], everything);
+const boxOf = (...skills: Skill[]) => new ToolBox(skills, all, ['*'], everything);
 const namesOf = ({ offers }: ToolBox) => offers.map(({ name }) => name);
 const memoryTools = ['remember', 'recall', 'forget'];
 const ownTools = [...memoryTools, 'read_result'];
@@ -106,7 +106,7 @@ describe('the list of tools', () => {
     'web/v1.0/fetch',
   ];
   const offered = (patterns: string[], scopes: string[], tools: boolean | string[] = true) => {
-    const box = toolBox(
+    const box = new ToolBox(
       skills.map((one) => skill(one)),
       { ...all, skills: patterns },
       scopes,
@@ -147,7 +147,7 @@ describe('the list of tools', () => {
   ])(
     'with the patterns %j of approvals, a call of text/v1.0/words needs one: %s',
     (approvals, expected) => {
-      const box = toolBox([skill('text/v1.0/words')], { ...all, approvals }, ['*'], everything);
+      const box = new ToolBox([skill('text/v1.0/words')], { ...all, approvals }, ['*'], everything);
 
       expect(box.read(call('text__words__v1_0', {}))).toMatchObject({ needsApproval: expected });
     },
@@ -159,13 +159,13 @@ describe('the list of tools', () => {
     expect(offered(['*'], [])).toEqual([]);
     expect(offered(['text/*'], ['*'], ['web/*', 'text/v1.0/words'])).toEqual(['text/v1.0/words']);
     const guarded = skill('text/v1.0/guarded', { requiredScopes: ['text', 'secret'] });
-    const box = toolBox([guarded], all, ['text'], everything);
+    const box = new ToolBox([guarded], all, ['text'], everything);
     expect(namesOf(box)).toEqual(ownTools);
     expect(box.read(call('text__guarded__v1_0', {}))).toMatchObject({ kind: 'refused' });
   });
 
   test('is empty when the request wants no tools', () => {
-    const box = toolBox([skill('a/v1.0/b')], all, ['*'], { tools: false, files: false });
+    const box = new ToolBox([skill('a/v1.0/b')], all, ['*'], { tools: false, files: false });
 
     expect(box.offers).toEqual([]);
     for (const name of [...ownTools, 'a__b__v1_0', 'read_file', 'find_tools']) {
@@ -328,7 +328,7 @@ describe('a call', () => {
     },
   });
   const list = skill('text/v1.0/list', { parameters: { type: 'array', items: {} } });
-  const box = toolBox([words, list], all, ['*'], { tools: true, files: true });
+  const box = new ToolBox([words, list], all, ['*'], { tools: true, files: true });
   const read = (input: unknown) => box.read(call('text__words__v1_0', input));
 
   test('of a skill is its input as JSON', () => {

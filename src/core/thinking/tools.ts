@@ -74,22 +74,6 @@ export type ToolUse =
   /** The call is invalid; the message is for the model. */
   | { readonly kind: 'refused'; readonly message: string };
 
-export interface ToolBox {
-  /** The tools offered at the start. */
-  readonly offers: readonly ToolOffer[];
-  /** The tools offered after these messages; the same array if they have found nothing new. */
-  offersAfter(
-    messages: readonly DialogueMessage[],
-    /** Tools that were found before these messages. */
-    earlier?: readonly string[],
-  ): readonly ToolOffer[];
-  /** The name of a tool in steps and messages: for a skill its `category/version/name`. */
-  nameOf(call: ToolCall): string;
-  read(call: ToolCall): ToolUse;
-  /** The tools that a query finds, as shown to the model; null for none. */
-  find(query: string, limit: number): Promise<object | null>;
-}
-
 interface SkillTool extends Findable {
   readonly skill: Skill;
   /** The agent that gets the task when this tool is an agent; else null. */
@@ -119,59 +103,90 @@ export interface AgentRights {
   readonly approvals: readonly string[];
 }
 
-/** `skills` are the active ones; `rights` the agent's; `scopes` those of the caller's key. */
-export function toolBox(
-  skills: readonly Skill[],
-  rights: AgentRights,
-  scopes: readonly string[],
-  { tools, files }: WantedTools,
-): ToolBox {
-  const wanted = tools === true ? ['*'] : tools === false ? [] : tools;
-  const usable = skills.filter(
-    (skill) => matchesAny(skill, wanted) && hasScopes(scopes, skill.requiredScopes),
-  );
-  const allowed = [
-    ...usable
-      .filter((skill) => matchesAny(skill, rights.skills))
-      .map((skill) => skillTool(skill, rights)),
-    ...agentTools(usable.find(givesTasks), rights),
-  ];
-  const byName = new Map(allowed.map((tool) => [tool.name, tool]));
-  const isLarge = byName.size > offeredMax;
-  const hasMemory = tools !== false;
-  const giving = [
-    ...(isLarge ? [findOffer(categoriesOf(allowed))] : allowed.map(offerOfTool)),
-    ...(hasMemory ? memoryToolsIn(rights.memory) : []),
-    ...(files ? [fileOffer] : []),
-  ];
-  const offers = giving.length === 0 ? [] : [...giving, resultOffer];
-  const own = new Map(offers.map((offer) => [offer.name, offer]));
-  const offersAfter = isLarge ? growing(offers, byName) : () => offers;
-  return {
-    offers,
-    offersAfter,
+/** The tools of one request to a model. */
+export class ToolBox {
+  /** The tools offered at the start. */
+  readonly offers: readonly ToolOffer[];
+  readonly #allowed: readonly SkillTool[];
+  readonly #byName: ReadonlyMap<string, SkillTool>;
+  /** Whether there are so many tools that the model gets those that it finds. */
+  readonly #isLarge: boolean;
+  /** Found tools, and the offers with these. */
+  #found: readonly string[] = [];
+  #offersWithFound: readonly ToolOffer[];
 
-    nameOf({ name }) {
-      const tool = byName.get(name);
-      if (tool === undefined) return name.slice(0, 200);
-      return tool.agent === null ? keyOf(tool.skill) : `agent/${tool.agent}`;
-    },
+  /** `skills` are the active ones; `rights` the agent's; `scopes` those of the caller's key. */
+  constructor(
+    skills: readonly Skill[],
+    rights: AgentRights,
+    scopes: readonly string[],
+    { tools, files }: WantedTools,
+  ) {
+    const wanted = tools === true ? ['*'] : tools === false ? [] : tools;
+    const usable = skills.filter(
+      (skill) => matchesAny(skill, wanted) && hasScopes(scopes, skill.requiredScopes),
+    );
+    this.#allowed = [
+      ...usable
+        .filter((skill) => matchesAny(skill, rights.skills))
+        .map((skill) => skillTool(skill, rights)),
+      ...agentTools(usable.find(givesTasks), rights),
+    ];
+    this.#byName = new Map(this.#allowed.map((tool) => [tool.name, tool]));
+    this.#isLarge = this.#byName.size > offeredMax;
+    const offers = [
+      ...(this.#isLarge
+        ? [findOffer(categoriesOf(this.#allowed))]
+        : this.#allowed.map(offerOfTool)),
+      ...(tools === false ? [] : memoryToolsIn(rights.memory)),
+      ...(files ? [fileOffer] : []),
+    ];
+    this.offers = offers.length === 0 ? [] : [...offers, resultOffer];
+    this.#offersWithFound = this.offers;
+  }
 
-    read(call) {
-      const tool = byName.get(call.name);
-      if (tool === undefined && !own.has(call.name)) {
-        return refused(unknownTool(call.name, offers, isLarge));
-      }
-      const read = readArguments(call.input);
-      if ('fault' in read) return refused(read.fault);
-      return tool === undefined ? useOfOwn(call.name, read.value) : useOfSkill(tool, read.value);
-    },
+  /**
+   * The tools offered after these messages; the same array if they have found nothing new. Those that the dialogue has
+   * found or called come last, so that the prompt's prefix stays the same. `earlier` were found before these messages.
+   */
+  offersAfter(
+    messages: readonly DialogueMessage[],
+    earlier: readonly string[] = [],
+  ): readonly ToolOffer[] {
+    if (!this.#isLarge) return this.offers;
+    const known = [...new Set([...earlier, ...toolsIn(messages)])];
+    const found = known.filter((name) => this.#byName.has(name)).slice(-foundMax);
+    const before = this.#found;
+    if (found.length !== before.length || found.some((name, i) => name !== before[i])) {
+      const added = found.flatMap((name) => this.#byName.get(name) ?? []);
+      this.#found = found;
+      this.#offersWithFound = [...this.offers, ...added.map(offerOfTool)];
+    }
+    return this.#offersWithFound;
+  }
 
-    async find(query, limit) {
-      const found = await searchTools(allowed, query, limit);
-      return found.length === 0 ? null : foundTools(found);
-    },
-  };
+  /** The name of a tool in steps and messages: for a skill its `category/version/name`. */
+  nameOf({ name }: ToolCall): string {
+    const tool = this.#byName.get(name);
+    if (tool === undefined) return name.slice(0, 200);
+    return tool.agent === null ? keyOf(tool.skill) : `agent/${tool.agent}`;
+  }
+
+  read(call: ToolCall): ToolUse {
+    const tool = this.#byName.get(call.name);
+    if (tool === undefined && !this.offers.some(({ name }) => name === call.name)) {
+      return refused(unknownTool(call.name, this.offers, this.#isLarge));
+    }
+    const read = readArguments(call.input);
+    if ('fault' in read) return refused(read.fault);
+    return tool === undefined ? useOfOwn(call.name, read.value) : useOfSkill(tool, read.value);
+  }
+
+  /** The tools that a query finds, as shown to the model; null for none. */
+  async find(query: string, limit: number): Promise<object | null> {
+    const found = await searchTools(this.#allowed, query, limit);
+    return found.length === 0 ? null : foundTools(found);
+  }
 }
 
 const givesTasks = (skill: Skill) => keyOf(skill) === skillKey(...taskSkill);
@@ -212,24 +227,6 @@ function categoriesOf(tools: readonly SkillTool[]): Map<string, number> {
     counts.set(category, 1 + (counts.get(category) ?? 0));
   }
   return counts;
-}
-
-/** Appends the tools that the dialogue has found or called, so that the prompt's prefix stays the same. */
-function growing(
-  offers: readonly ToolOffer[],
-  byName: ReadonlyMap<string, SkillTool>,
-): ToolBox['offersAfter'] {
-  let names: readonly string[] = [];
-  let all = offers;
-  return (messages, earlier = []) => {
-    const known = [...new Set([...earlier, ...toolsIn(messages)])];
-    const found = known.filter((name) => byName.has(name)).slice(-foundMax);
-    if (found.length === names.length && found.every((name, i) => name === names[i])) return all;
-    names = found;
-    const added = found.flatMap((name) => byName.get(name) ?? []);
-    all = [...offers, ...added.map(offerOfTool)];
-    return all;
-  };
 }
 
 /** A call of one of the platform's own tools. */

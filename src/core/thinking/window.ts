@@ -1,6 +1,6 @@
 /** The tokens of the window that remain for the messages of the dialogue. */
 import type { ToolOffer } from '../../adapters/models/model.ts';
-import type { Asking } from './attempt.ts';
+import type { ActiveGeneration } from './attempt.ts';
 import type { Measure } from './estimates.ts';
 import { sizeOfText, type TextSize } from './text-size.ts';
 
@@ -13,7 +13,7 @@ export interface Room {
 }
 
 export function roomFor(
-  { attempt, generation }: Pick<Asking, 'attempt' | 'generation'>,
+  { attempt, generation }: Pick<ActiveGeneration, 'attempt' | 'generation'>,
   tools: readonly ToolOffer[],
 ): Room {
   const { window, output, overhead, call, fallbacks } = generation;
