@@ -21,7 +21,7 @@ import type { Parts } from '../src/apps/composition/parts.ts';
 import { registerRoutes } from '../src/apps/composition/routes.ts';
 import { composeSlices, type Slices } from '../src/apps/composition/slices.ts';
 import { readConfig } from '../src/core/config/config.ts';
-import { endAndCountConversations } from '../src/core/conversations/conversations.store.ts';
+import { endConversations } from '../src/core/conversations/conversations.store.ts';
 import { Reloads } from '../src/core/executors/reload-turns.ts';
 import { claimJobs } from '../src/core/jobs/admission.store.ts';
 import { holdFamilies, listDescendants } from '../src/core/jobs/families.store.ts';
@@ -558,7 +558,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       ),
     ),
     undone('end of 50 conversations', (tx) =>
-      endAndCountConversations(
+      endConversations(
         tx,
         conversationIds.map((id) => ({ id, status: 'completed' })),
         clock.now(),

@@ -2,19 +2,13 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
+import { beginBacklogs, nextBacklog } from '../../src/core/events/backlogs.ts';
+import { hasUnread, isAfter, joinReader, readEvents } from '../../src/core/events/reader.ts';
 import {
-  beginBacklogs,
   dropBacklogs,
   furthestBehind,
-  nextBacklog,
-} from '../../src/core/events/backlogs.ts';
-import {
-  hasUnread,
-  isAfter,
-  joinReader,
   type OutboxEvent,
-  readEvents,
-} from '../../src/core/events/reader.ts';
+} from '../../src/core/events/reader-queries.ts';
 import { engines } from '../support/databases.ts';
 import { addEvents, untilReadable } from '../support/outbox.ts';
 

@@ -1,7 +1,8 @@
 /** Retention: what is deleted after RETENTION_DAYS, and what never is. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { joinReader, readEvents, readerCursor } from '../../src/core/events/reader.ts';
+import { joinReader, readEvents } from '../../src/core/events/reader.ts';
+import { readerCursor } from '../../src/core/events/reader-queries.ts';
 import { deleteExpired } from '../../src/core/jobs/retention.ts';
 import { removeApprovals } from '../../src/platform/approvals/approvals.ts';
 import { expectConsistent } from '../support/consistency.ts';

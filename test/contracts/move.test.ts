@@ -13,7 +13,8 @@ import {
 import { openSqlite, sqliteFile } from '../../src/adapters/database/sqlite.ts';
 import { moveToPostgres } from '../../src/apps/move/move.ts';
 import { planMove } from '../../src/apps/move/plan.ts';
-import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/core/events/reader.ts';
+import { isAfter, joinReader, readEvents } from '../../src/core/events/reader.ts';
+import type { OutboxEvent } from '../../src/core/events/reader-queries.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';

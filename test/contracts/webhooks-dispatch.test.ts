@@ -1,8 +1,8 @@
 /** Events become deliveries, exactly once for each subscribed webhook (specification: Events; docs/decisions/webhooks.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { furthestBehind } from '../../src/core/events/backlogs.ts';
 import { eventTypes } from '../../src/core/events/events.ts';
+import { furthestBehind } from '../../src/core/events/reader-queries.ts';
 import { Dispatcher } from '../../src/platform/webhooks/dispatch.ts';
 import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';

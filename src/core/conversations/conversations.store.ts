@@ -97,7 +97,7 @@ const endAndCount = statement<{
 );
 
 /** Ends active conversations and counts them; on PostgreSQL one statement, for whose answer no code waits. */
-export async function endAndCountConversations(
+export async function endConversations(
   tx: Transaction,
   endings: readonly Ending[],
   now: number,

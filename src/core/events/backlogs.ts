@@ -5,20 +5,17 @@
  * cursor has reached the shared one.
  */
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import type { OutboxEvent, ReaderCursor } from './reader-queries.ts';
 import {
   deleteCursor,
-  deleteCursorsBelow,
-  findCursor,
   findEventsOf,
-  findFirstAfter,
-  findFirstBelow,
   findNamedCursors,
   findNextBelow,
   insertCursor,
+  readerCursor,
   setCursor,
   takeCursor,
-} from './reader.store.ts';
-import type { OutboxEvent, ReaderCursor } from './reader.ts';
+} from './reader-queries.ts';
 
 export interface Backlog {
   readonly organizationId: string;
@@ -50,9 +47,6 @@ export async function beginBacklogs(
   }
 }
 
-/** Ends all backlogs and drops their unread events. */
-export const dropBacklogs = deleteCursorsBelow;
-
 /** The organization with a backlog that comes after `after`; undefined without backlogs. */
 export async function nextBacklog(
   db: Handle,
@@ -78,7 +72,7 @@ export async function readBacklog(
 ): Promise<boolean> {
   const end = await takeCursor(tx, reader);
   const name = nameOf(reader, organizationId);
-  const at = end === undefined ? undefined : await findCursor(tx, name);
+  const at = end === undefined ? undefined : await readerCursor(tx, name);
   if (end === undefined || at === undefined) return false;
   const events = await findEventsOf(tx, organizationId, at, end, limit);
   const read = events.length === 0 ? 0 : await use(events);
@@ -87,9 +81,3 @@ export async function readBacklog(
   else if (last !== undefined) await setCursor(tx, name, last);
   return true;
 }
-
-/** The oldest cursor of all backlogs; undefined when there is none. */
-export const furthestBehind = findFirstBelow;
-
-/** When the first event after that cursor was recorded. */
-export const oldestBehind = findFirstAfter;

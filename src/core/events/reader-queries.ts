@@ -5,13 +5,13 @@ import { statement } from '../../adapters/database/statement.ts';
 import type { Tables } from '../../adapters/database/tables.ts';
 
 /** The position of a reader: the transaction and the number of the last event that it has read. */
-export interface Cursor {
+export interface ReaderCursor {
   readonly txid: string;
   readonly seq: number;
 }
 
 /** An event as it was recorded. */
-export interface RecordedEvent extends Cursor {
+export interface OutboxEvent extends ReaderCursor {
   readonly id: string;
   readonly organization_id: string;
   readonly agent_id: string;
@@ -34,12 +34,12 @@ const cursor = cursorStatement('none');
 const freeCursor = cursorStatement('skip');
 const heldCursor = cursorStatement('wait');
 
-export function findCursor(db: Handle, name: string): Promise<Cursor | undefined> {
+export function readerCursor(db: Handle, name: string): Promise<ReaderCursor | undefined> {
   return db.first(cursor, { name });
 }
 
 /** Locks a cursor without waiting; undefined when another transaction has locked it, or without one. */
-export function takeCursor(tx: Transaction, name: string): Promise<Cursor | undefined> {
+export function takeCursor(tx: Transaction, name: string): Promise<ReaderCursor | undefined> {
   return tx.first(freeCursor, { name });
 }
 
@@ -50,15 +50,15 @@ export async function holdCursor(tx: Transaction, name: string): Promise<void> {
     .values({ name, txid: '0', seq: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
-  await lockCursor(tx, name);
+  await waitForReader(tx, name);
 }
 
 /** Like `holdCursor`, without creating one. */
-export async function lockCursor(tx: Transaction, name: string): Promise<void> {
+export async function waitForReader(tx: Transaction, name: string): Promise<void> {
   await tx.first(heldCursor, { name });
 }
 
-export async function setCursor(tx: Transaction, name: string, to: Cursor): Promise<void> {
+export async function setCursor(tx: Transaction, name: string, to: ReaderCursor): Promise<void> {
   await tx.kysely
     .updateTable('event_cursors')
     .set({ txid: to.txid, seq: to.seq })
@@ -66,7 +66,7 @@ export async function setCursor(tx: Transaction, name: string, to: Cursor): Prom
     .execute();
 }
 
-interface Range extends Cursor {
+interface Range extends ReaderCursor {
   readonly limit: number;
 }
 
@@ -118,9 +118,9 @@ const eventsAfter = statement<Range>()((db, p, dialect) =>
  */
 export function findEventsAfter(
   db: Handle,
-  { txid, seq }: Cursor,
+  { txid, seq }: ReaderCursor,
   limit: number,
-): Promise<RecordedEvent[]> {
+): Promise<OutboxEvent[]> {
   return db.all(eventsAfter, { txid, seq, limit });
 }
 
@@ -129,12 +129,12 @@ const eventsOfAfter = statement<Range & { organization_id: string }>()((db, p, d
 );
 
 /** Like `findEventsAfter`, of one organization. */
-export function findEventsOfAfter(
+export function eventsFollowing(
   db: Handle,
   organizationId: string,
-  { txid, seq }: Cursor,
+  { txid, seq }: ReaderCursor,
   limit: number,
-): Promise<RecordedEvent[]> {
+): Promise<OutboxEvent[]> {
   return db.all(eventsOfAfter, { txid, seq, organization_id: organizationId, limit });
 }
 
@@ -151,10 +151,10 @@ const eventsOf = statement<Range & { organization_id: string; to_txid: string; t
 export function findEventsOf(
   db: Handle,
   organizationId: string,
-  after: Cursor,
-  to: Cursor,
+  after: ReaderCursor,
+  to: ReaderCursor,
   limit: number,
-): Promise<RecordedEvent[]> {
+): Promise<OutboxEvent[]> {
   const range = { ...after, to_txid: to.txid, to_seq: to.seq };
   return db.all(eventsOf, { ...range, organization_id: organizationId, limit });
 }
@@ -206,7 +206,7 @@ const firstBelow = statement<{ from: string; to: string }>()((db, p, dialect) =>
 });
 
 /** Where the cursor stands that is furthest behind, of those whose names begin with `reader/`. */
-export function findFirstBelow(db: Handle, reader: string): Promise<Cursor | undefined> {
+export function furthestBehind(db: Handle, reader: string): Promise<ReaderCursor | undefined> {
   return db.first(firstBelow, rangeBelow(reader));
 }
 
@@ -223,7 +223,7 @@ export async function findNamedCursors(
   return rows.map(({ name }) => name);
 }
 
-export async function insertCursor(tx: Transaction, name: string, at: Cursor): Promise<void> {
+export async function insertCursor(tx: Transaction, name: string, at: ReaderCursor): Promise<void> {
   await tx.kysely
     .insertInto('event_cursors')
     .values({ name, txid: at.txid, seq: at.seq })
@@ -234,7 +234,7 @@ export async function deleteCursor(tx: Transaction, name: string): Promise<void>
   await tx.kysely.deleteFrom('event_cursors').where('name', '=', name).execute();
 }
 
-export async function deleteCursorsBelow(tx: Transaction, reader: string): Promise<void> {
+export async function dropBacklogs(tx: Transaction, reader: string): Promise<void> {
   const { from, to } = rangeBelow(reader);
   await tx.kysely
     .deleteFrom('event_cursors')
@@ -243,7 +243,7 @@ export async function deleteCursorsBelow(tx: Transaction, reader: string): Promi
     .execute();
 }
 
-const firstAfter = statement<Cursor>()((db, p, dialect) => {
+const firstAfter = statement<ReaderCursor>()((db, p, dialect) => {
   const events = db.selectFrom('events').select('created_at').limit(sql.lit(1));
   if (dialect === 'sqlite') return events.where('seq', '>', p('seq')).orderBy('seq');
   return events
@@ -253,12 +253,12 @@ const firstAfter = statement<Cursor>()((db, p, dialect) => {
 });
 
 /** When the first event after a cursor was recorded, also when it cannot be read yet. */
-export async function findFirstAfter(db: Handle, cursor: Cursor): Promise<number | undefined> {
+export async function oldestBehind(db: Handle, cursor: ReaderCursor): Promise<number | undefined> {
   return (await db.first(firstAfter, cursor))?.created_at;
 }
 
 /** The end of the outbox, as a cursor: on PostgreSQL, before the oldest open transaction. */
-export async function endOfEvents(tx: Transaction): Promise<Cursor> {
+export async function endOfOutbox(tx: Transaction): Promise<ReaderCursor> {
   if (tx.dialect === 'sqlite') return { txid: '0', seq: await lastSeq(tx) };
   const { rows } = await sql<{
     txid: string;

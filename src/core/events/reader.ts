@@ -5,59 +5,33 @@
  */
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import {
-  type Cursor,
-  endOfEvents,
-  findCursor,
+  endOfOutbox,
   findEventsAfter,
-  findEventsOfAfter,
-  findFirstAfter,
   holdCursor,
-  lockCursor,
+  type OutboxEvent,
+  oldestBehind,
   presentPlace,
-  type RecordedEvent,
+  readerCursor,
   setCursor,
   takeCursor,
-} from './reader.store.ts';
+} from './reader-queries.ts';
 
 /** The name of the reader that makes deliveries for all webhooks. */
 export const webhooksReader = 'webhooks';
 
-export type OutboxEvent = RecordedEvent;
-export type ReaderCursor = Cursor;
-
-/** The cursor of a reader; undefined when the reader was never started. */
-export function readerCursor(db: Handle, reader: string): Promise<Cursor | undefined> {
-  return findCursor(db, reader);
-}
-
 /** A place in the outbox, with which `isAfter` compares events. */
 export type Place = string;
 
-/** The end of the outbox: events that are committed from now on come after it. */
-export function endOfOutbox(tx: Transaction): Promise<Cursor> {
-  return endOfEvents(tx);
-}
-
-/** The events of an organization after a cursor, in order and complete up to the last of them. */
-export function eventsFollowing(
-  db: Handle,
-  organizationId: string,
-  after: Cursor,
-  limit: number,
-): Promise<OutboxEvent[]> {
-  return findEventsOfAfter(db, organizationId, after, limit);
-}
-
 /** Whether the reader has unread events. Cheap. */
 export async function hasUnread(db: Handle, reader: string): Promise<boolean> {
-  const cursor = await findCursor(db, reader);
+  const cursor = await readerCursor(db, reader);
   return cursor !== undefined && (await findEventsAfter(db, cursor, 1)).length > 0;
 }
 
 /** When the oldest unread event of a reader was recorded; undefined without unread events. */
 export async function oldestUnread(db: Handle, reader: string): Promise<number | undefined> {
-  const cursor = await findCursor(db, reader);
-  return cursor === undefined ? undefined : await findFirstAfter(db, cursor);
+  const cursor = await readerCursor(db, reader);
+  return cursor === undefined ? undefined : await oldestBehind(db, cursor);
 }
 
 /**
@@ -92,13 +66,8 @@ export async function joinReader(
   isFirst: () => Promise<boolean>,
 ): Promise<Place> {
   await holdCursor(tx, reader);
-  if (await isFirst()) await setCursor(tx, reader, await endOfEvents(tx));
+  if (await isFirst()) await setCursor(tx, reader, await endOfOutbox(tx));
   return presentPlace(tx);
-}
-
-/** Waits until the transaction that reads for a reader or its backlogs, if there is one, has ended. */
-export function waitForReader(tx: Transaction, reader: string): Promise<void> {
-  return lockCursor(tx, reader);
 }
 
 /** Whether an event was committed after a place was taken. */

@@ -16,7 +16,7 @@ import {
   addMessages,
   beginConversations,
   continueConversation,
-  conversationsHeld,
+  lockConversations,
 } from '../conversations/record.ts';
 import type { NewEvent } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
@@ -251,7 +251,7 @@ type HeldConversations = Awaited<ReturnType<typeof heldConversations>>;
 /** The conversations that requests continue, by id, each with the user whose it is. */
 async function heldConversations(tx: Transaction, requests: readonly WorkRequest[]) {
   const ids = requests.flatMap(({ conversationId }) => conversationId ?? []);
-  const rows = ids.length === 0 ? [] : await conversationsHeld(tx, ids);
+  const rows = ids.length === 0 ? [] : await lockConversations(tx, ids);
   const held = new Map<string, (typeof rows)[number] & { readonly user: string | undefined }>();
   for (const row of rows) {
     const first = await findUserOfConversation(tx, { conversationId: row.id });

@@ -13,7 +13,7 @@ import {
 import { type Clock, dayMs } from '../../kernel/clock.ts';
 import { idFloor } from '../../kernel/ids.ts';
 import { foldConversationCounts, forgetJobs } from '../conversations/record.ts';
-import type { ReaderCursor } from '../events/reader.ts';
+import type { ReaderCursor } from '../events/reader-queries.ts';
 import { removeSteps } from '../journal/steps.ts';
 import { deleteOldKeys } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';

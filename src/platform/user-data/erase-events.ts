@@ -4,7 +4,8 @@
  */
 import type { Database } from '../../adapters/database/database.ts';
 import { erasedData, erasedEnd } from '../../adapters/database/erased-data.ts';
-import { waitForReader, webhooksReader } from '../../core/events/reader.ts';
+import { webhooksReader } from '../../core/events/reader.ts';
+import { waitForReader } from '../../core/events/reader-queries.ts';
 import {
   beginProgress,
   deliveriesAbout,

@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
-import { conversationsHeld, forgetJobs } from '../../core/conversations/record.ts';
+import { forgetJobs, lockConversations } from '../../core/conversations/record.ts';
 import { removeSteps } from '../../core/journal/steps.ts';
 import type { Memories } from '../../core/memories/memories.ts';
 import { usageOfUser } from '../../core/usage/budgets.ts';
@@ -211,7 +211,7 @@ export class Erasure {
   ): Promise<boolean> {
     const { user } = this;
     const { clock, writer } = this.#context;
-    const [conversation] = await conversationsHeld(tx, [conversationId]);
+    const [conversation] = await lockConversations(tx, [conversationId]);
     const rows = ids.length === 0 ? [] : await lockedStates(tx, ids);
     const running = rows.find((row) => !hasEnded(row));
     if (running !== undefined) throw new JobNotEnded(running.id);
@@ -229,7 +229,7 @@ export class Erasure {
     const gone = ids.map((id) => ({ id, conversation_id: conversationId }));
     await forgetJobs(tx, [...gone, { id: '', conversation_id: conversationId }], writer);
     return (
-      conversation !== undefined && (await conversationsHeld(tx, [conversationId])).length === 0
+      conversation !== undefined && (await lockConversations(tx, [conversationId])).length === 0
     );
   }
 }

@@ -9,10 +9,7 @@ import type { Context } from '../../core/context/context.ts';
 import {
   type Backlog,
   beginBacklogs,
-  dropBacklogs,
-  furthestBehind,
   nextBacklog,
-  oldestBehind,
   readBacklog,
   withBacklog,
 } from '../../core/events/backlogs.ts';
@@ -20,13 +17,18 @@ import {
   hasUnread,
   isAfter,
   joinReader,
-  type OutboxEvent,
   oldestUnread,
-  type ReaderCursor,
   readEvents,
   webhooksReader as reader,
-  readerCursor,
 } from '../../core/events/reader.ts';
+import {
+  dropBacklogs,
+  furthestBehind,
+  type OutboxEvent,
+  oldestBehind,
+  type ReaderCursor,
+  readerCursor,
+} from '../../core/events/reader-queries.ts';
 import { allAgents } from '../../kernel/ids.ts';
 import type { DeliveryRow } from './deliveries.store.ts';
 import { messageBody } from './message.ts';

@@ -10,7 +10,11 @@ import type { Database } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { EventType } from '../../core/events/events.ts';
 import { untilHeard } from '../../core/events/outbox.ts';
-import { endOfOutbox, eventsFollowing, type ReaderCursor } from '../../core/events/reader.ts';
+import {
+  endOfOutbox,
+  eventsFollowing,
+  type ReaderCursor,
+} from '../../core/events/reader-queries.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { newId } from '../../kernel/ids.ts';
 import {
