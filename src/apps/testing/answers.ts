@@ -1,7 +1,7 @@
 /** The answers to what a scripted run asks of others: models, people, senders of events, other skills. */
 
 import type { RunPart } from '../../core/journal/run-part.ts';
-import type { WantedWait } from '../../core/journal/waits.ts';
+import type { WaitRequest } from '../../core/journal/waits.ts';
 import { generationIdOf, readGenerateRequest } from '../../core/thinking/generate-request.ts';
 import { inputDigestOf } from '../../kernel/input-digest.ts';
 import { recordGeneration, type ScriptedJournal, type WaitEnding } from './journal.ts';
@@ -51,7 +51,7 @@ export async function answerGenerate(
 /** How a wait ends. */
 export async function endingOf(
   { journal, script, child }: AnswerDeps,
-  { kind, name }: Pick<WantedWait, 'kind' | 'name'>,
+  { kind, name }: Pick<WaitRequest, 'kind' | 'name'>,
   input: Readonly<Record<string, unknown>>,
   dueAt: number,
 ): Promise<WaitEnding> {

@@ -10,7 +10,6 @@ import type {
 } from '../../core/journal/journal-steps.ts';
 import type { RecordedRow } from '../../core/journal/record-queries.ts';
 import {
-  type AskedStep,
   countBytes,
   findRecord,
   isFinalFailure,
@@ -18,9 +17,10 @@ import {
   numberAfter,
   type Records,
   readRecords,
+  type StepPlace,
 } from '../../core/journal/records.ts';
 import { deadlineAfter } from '../../core/journal/wait-kinds.ts';
-import type { WantedWait } from '../../core/journal/waits.ts';
+import type { WaitRequest } from '../../core/journal/waits.ts';
 import type { MemoryChange } from '../../core/memories/run-memory.ts';
 import type { Form } from '../../kernel/form.ts';
 import { inputDigestOf } from '../../kernel/input-digest.ts';
@@ -72,7 +72,7 @@ export function beginAttempt(journal: ScriptedJournal): void {
 
 export async function beginStep(
   journal: ScriptedJournal,
-  wanted: AskedStep & { readonly kind: 'step' | 'skill' },
+  wanted: StepPlace & { readonly kind: 'step' | 'skill' },
 ): Promise<BegunStep> {
   const { records, attempt } = journal;
   const { kind } = wanted;
@@ -128,7 +128,7 @@ export async function endStep(
  */
 export async function beginWait(
   journal: ScriptedJournal,
-  wanted: WantedWait,
+  wanted: WaitRequest,
   script: (input: Readonly<Record<string, unknown>>, dueAt: number) => Promise<WaitEnding>,
 ): Promise<Row> {
   const { records, clock } = journal;
@@ -160,7 +160,7 @@ export function endNextWaits(journal: ScriptedJournal): Row[] {
 /** A request to a model: recorded when it has ended. */
 export async function recordGeneration(
   journal: ScriptedJournal,
-  asked: AskedStep,
+  asked: StepPlace,
   make: () => Promise<Result>,
 ): Promise<Result> {
   const { records, attempt, clock } = journal;
@@ -193,7 +193,7 @@ function rowOf({ rows }: ScriptedJournal, n: number): Row {
   return row;
 }
 
-type NewRow = AskedStep & Pick<Row, 'kind' | 'status'> & { readonly due_at?: number };
+type NewRow = StepPlace & Pick<Row, 'kind' | 'status'> & { readonly due_at?: number };
 
 function addRow(journal: ScriptedJournal, wanted: NewRow): Row {
   const { rows, records, clock } = journal;
@@ -226,7 +226,7 @@ function setResult(row: Row, result: Result): void {
 
 /** The input of a wait, by which a replay is compared, and its deadline. */
 async function readWait(
-  { kind, payload }: WantedWait,
+  { kind, payload }: WaitRequest,
   now: number,
 ): Promise<{ input: Readonly<Record<string, unknown>>; dueAt: number }> {
   const { ms, until, event, key, title, details = {}, fields, skill, input, timeoutMs } = payload;

@@ -3,7 +3,7 @@ import type { createAnswerOrder } from '../../core/executors/answer-order.ts';
 import type { ChildRuns } from '../../core/executors/child-runs.ts';
 import type { Skills } from '../../core/executors/skill-calls.ts';
 import type { ReplayOrder } from '../../core/jobs/replay-order.ts';
-import type { RunSteps, SaidMessage } from '../../core/journal/run-steps.ts';
+import type { RunMessage, RunSteps } from '../../core/journal/run-steps.ts';
 import type { WaitScope } from '../../core/journal/wait-scope.ts';
 import type { RunSettings } from '../../core/skills/settings.ts';
 import type { AnswerDeps } from './answers.ts';
@@ -23,7 +23,7 @@ export interface PassDeps {
 }
 
 export type PassEnd =
-  | { readonly kind: 'completed'; readonly output: unknown; readonly said: readonly SaidMessage[] }
+  | { readonly kind: 'completed'; readonly output: unknown; readonly said: readonly RunMessage[] }
   | {
       readonly kind: 'failed';
       readonly code: string;
@@ -42,7 +42,7 @@ export interface Pass {
   readonly scope: WaitScope;
   readonly order: ReplayOrder;
   readonly steps: RunSteps;
-  readonly said: SaidMessage[];
+  readonly said: RunMessage[];
   /** The scopes of open steps, by number. */
   readonly scopes: Map<number, WaitScope>;
   /** The open waits, by number: each is called when its wait has ended. */

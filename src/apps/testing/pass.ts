@@ -10,7 +10,7 @@ import type { ChildMessage, ContextTuple } from '../../core/executors/protocol.t
 import { ReplayOrder } from '../../core/jobs/replay-order.ts';
 import { nextTold } from '../../core/journal/records.ts';
 import { wholeRun } from '../../core/journal/run-part.ts';
-import { RunSteps, type SaidMessage } from '../../core/journal/run-steps.ts';
+import { type RunMessage, RunSteps } from '../../core/journal/run-steps.ts';
 import { WaitScope } from '../../core/journal/wait-scope.ts';
 import type { LogFields } from '../../core/skills/definition.ts';
 import type { RunSettings } from '../../core/skills/settings.ts';
@@ -61,7 +61,7 @@ function newPass(deps: PassDeps, replay: boolean): Pass {
   const { memory, skills } = deps;
   const { journal } = deps.answers;
   const over = new AbortController();
-  const said: SaidMessage[] = [];
+  const said: RunMessage[] = [];
   const outbox = new Outbox((line) => takeLine(pass, line));
   const runs = new ChildRuns(skills, outbox, journal.clock);
   const pass: Pass = {

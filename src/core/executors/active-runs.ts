@@ -28,7 +28,7 @@ export interface ActiveRunLimits {
 }
 
 /** A ping that was sent because a run is past its deadline. */
-interface Probe {
+interface DeadlineProbe {
   readonly ping: number;
   /** When the child's silence began, in the clock's monotonic milliseconds. */
   readonly since: number;
@@ -45,7 +45,7 @@ export class ActiveRuns {
   /** The runs that were asked to stop. */
   readonly #stopRequests = new Map<ActiveRun, StopRequest>();
   /** The runs past their deadline that wait for the child to answer a ping. */
-  readonly #probes = new Map<ActiveRun, Probe>();
+  readonly #probes = new Map<ActiveRun, DeadlineProbe>();
   #nextId = 1;
   /** The upcoming ping when the last run ended; 0 before any has. */
   #lastEnd = 0;
@@ -135,7 +135,7 @@ export class ActiveRuns {
   }
 
   /** The child has answered. If it was silent too long, the run's deadline is extended. */
-  #endProbe(run: ActiveRun, { since, hadBegun }: Probe): void {
+  #endProbe(run: ActiveRun, { since, hadBegun }: DeadlineProbe): void {
     this.#probes.delete(run);
     if (run.stopRequest !== undefined) return;
     const silence = this.#clock.monotonic() - since;

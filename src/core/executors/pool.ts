@@ -56,7 +56,7 @@ const watchMs = 200;
 const watchesPerStall = 5;
 
 /** A run that waits for a child, and then for the answer of its `mayBegin`. */
-interface Waiting {
+interface WaitingRun {
   readonly accepted: AcceptedRun;
   readonly since: number;
   mayBegin: RunRequest['mayBegin'];
@@ -78,11 +78,11 @@ class ChildPool implements ExecutorPool {
   readonly #processes: ProcessPool;
   readonly #watch: Watch;
   readonly #idleTimer: IdleTimer;
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingRun>();
   /** The waiting runs that must be alone. */
-  readonly #waitingAlone = new Set<Waiting>();
+  readonly #waitingAlone = new Set<WaitingRun>();
   /** The runs for which a child is ready and `mayBegin` has not answered, each with what settles it. */
-  readonly #unpermitted = new Map<Waiting, AcceptedRun>();
+  readonly #unpermitted = new Map<WaitingRun, AcceptedRun>();
   #inFlight = 0;
   #stopping: Promise<void> | undefined;
   #isRetired = false;
@@ -193,7 +193,7 @@ class ChildPool implements ExecutorPool {
     }
   }
 
-  #give(executor: Executor, run: Waiting, accepted: AcceptedRun): void {
+  #give(executor: Executor, run: WaitingRun, accepted: AcceptedRun): void {
     const { mayBegin } = run;
     if (mayBegin === undefined) run.begin(this.#assign(executor, accepted));
     else void this.#giveIfPermitted(executor, run, accepted, mayBegin());
@@ -201,7 +201,7 @@ class ChildPool implements ExecutorPool {
 
   async #giveIfPermitted(
     executor: Executor,
-    run: Waiting,
+    run: WaitingRun,
     accepted: AcceptedRun,
     permission: Promise<boolean>,
   ): Promise<void> {
@@ -231,7 +231,7 @@ class ChildPool implements ExecutorPool {
       },
       suspend() {},
     };
-    const run: Waiting = {
+    const run: WaitingRun = {
       accepted,
       since: this.#settings.clock.monotonic(),
       mayBegin: accepted.request.mayBegin,
@@ -244,7 +244,7 @@ class ChildPool implements ExecutorPool {
     return { abort: (reason) => controls.abort(reason), suspend: () => controls.suspend() };
   }
 
-  #queueFor({ request }: AcceptedRun): Set<Waiting> {
+  #queueFor({ request }: AcceptedRun): Set<WaitingRun> {
     return request.alone === true ? this.#waitingAlone : this.#waiting;
   }
 

@@ -10,7 +10,7 @@ import { noteTime, type Part, type Run } from './part.ts';
 import { redacted, redactedJson } from './redaction.ts';
 
 /** A step, as it is known in every attempt. */
-export interface WantedStep {
+export interface StepIdentity {
   readonly kind: 'step' | 'skill';
   readonly name: string;
   readonly nth: number;
@@ -19,7 +19,7 @@ export interface WantedStep {
 }
 
 /** Why a step failed, as it is recorded. `retryable` is absent where the error does not say. */
-interface StepFailure {
+interface RecordedFailure {
   readonly code: string;
   readonly message: string;
   readonly retryable?: boolean;
@@ -28,7 +28,7 @@ interface StepFailure {
 /** The parent's answer to `begin-step`: execute it, or how it ended. */
 type Begun = { readonly at?: number } & (
   | { readonly step: number; readonly settings?: RunSettings }
-  | { readonly error: StepFailure }
+  | { readonly error: RecordedFailure }
   | { readonly output?: unknown }
 );
 
@@ -36,13 +36,13 @@ export interface StepCode {
   /** Executes the step; its result is JSON text, undefined for none. `settings` are those of a called skill. */
   execute(step: number, settings: RunSettings | undefined): Promise<string | undefined>;
   /** The error that the caller gets for one that `execute` threw. */
-  failed(thrown: unknown, failure: StepFailure): unknown;
+  failed(thrown: unknown, failure: RecordedFailure): unknown;
 }
 
 /** Returns the result of the step, recorded or executed now. */
 export async function recordedStep(
   part: Part,
-  wanted: WantedStep,
+  wanted: StepIdentity,
   { execute, failed }: StepCode,
 ): Promise<unknown> {
   const { run } = part;
@@ -80,13 +80,13 @@ async function endStep(part: Part, step: number, result: string | null): Promise
 }
 
 /** The error that a failed step rejects with, when it is executed and in each replay. */
-export function recordedError({ message, ...fields }: StepFailure): Error {
+export function recordedError({ message, ...fields }: RecordedFailure): Error {
   return Object.assign(new Error(message), fields);
 }
 
 const codeCharsMax = 100;
 
-function failureOf(thrown: unknown, run: Run): StepFailure {
+function failureOf(thrown: unknown, run: Run): RecordedFailure {
   const failure = describeFailure(thrown, run);
   const { code, retryable } = readFields(thrown);
   return {

@@ -31,14 +31,14 @@ interface ReloadCluster {
   readonly workers: () => Promise<readonly string[]>;
 }
 
-type Message =
+type ReloadMessage =
   | { readonly kind: 'turn'; readonly turn: string; readonly process: string }
   | { readonly kind: 'working'; readonly turn: string }
   | { readonly kind: 'result'; readonly turn: string; readonly result: ReloadResult }
   | { readonly kind: 'state'; readonly state: ReloadState };
 
 /** A turn that this process has given to another one. */
-interface Turn {
+interface ReloadTurn {
   readonly sign: () => void;
   readonly end: (result: ReloadResult) => void;
 }
@@ -52,7 +52,7 @@ export class Reloads {
   /** Null where the platform is one process. */
   readonly #cluster: ReloadCluster | null;
   #last: ReloadState;
-  readonly #turns = new Map<string, Turn>();
+  readonly #turns = new Map<string, ReloadTurn>();
   readonly #listening: Listening | undefined;
 
   constructor(
@@ -136,7 +136,7 @@ export class Reloads {
     return last;
   }
 
-  #send(message: Message): void {
+  #send(message: ReloadMessage): void {
     this.#context.bus?.send('reloads', JSON.stringify(message));
   }
 
@@ -178,7 +178,7 @@ export class Reloads {
   }
 
   #take(text: string): void {
-    const message = JSON.parse(text) as Message;
+    const message = JSON.parse(text) as ReloadMessage;
     switch (message.kind) {
       case 'turn':
         if (message.process === this.#id) void this.#takeTurn(message.turn);

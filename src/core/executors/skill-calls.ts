@@ -12,7 +12,7 @@ import type { SkillDefinition } from '../skills/definition.ts';
 import { ask } from './asks.ts';
 import { readOutput } from './output.ts';
 import { newPart, type Part, takeNumbers } from './part.ts';
-import { recordedStep, type WantedStep } from './recorded-steps.ts';
+import { recordedStep, type StepIdentity } from './recorded-steps.ts';
 import { redactedValue } from './redaction.ts';
 import { createContext } from './run-context.ts';
 import { counterOf } from './step-scope.ts';
@@ -45,7 +45,7 @@ export async function callSkill(
   const digest = wholeDigest(fullDigest);
   // Numbered among equal calls, so that calls with other inputs may come in any order.
   const nth = takeNumbers(counterOf(caller), `${name} ${digest}`);
-  const wanted: WantedStep = { kind: 'skill', name, digest: fullDigest, nth };
+  const wanted: StepIdentity = { kind: 'skill', name, digest: fullDigest, nth };
   return recordedStep(caller, wanted, {
     async execute(step, settings) {
       if (skill === undefined) {

@@ -49,7 +49,7 @@ export function readFields(
 }
 
 /** How a step is executed. */
-export interface Execution {
+export interface StepExecution {
   /** Further executions after a failure. */
   readonly retries: number;
   /** Milliseconds of one execution; undefined without a limit. */
@@ -61,7 +61,7 @@ export const executionFields = ['retries', 'timeoutMs'];
 export function readExecution(
   { retries = 0, timeoutMs }: Readonly<Record<string, unknown>>,
   what: string,
-): Execution {
+): StepExecution {
   if (timeoutMs === undefined) return { retries: readRetries(retries, what), timeoutMs };
   const isTime = typeof timeoutMs === 'number' && timeoutMs >= 1 && timeoutMs <= timeoutMaxMs;
   if (!isTime) {

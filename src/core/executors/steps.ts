@@ -11,11 +11,11 @@ import { recordedError, recordedStep } from './recorded-steps.ts';
 import { signalOf } from './run-signal.ts';
 import {
   checkFunction,
-  type Execution,
   executionFields,
   readExecution,
   readFields,
   readName,
+  type StepExecution,
 } from './step-arguments.ts';
 import { idempotencyKeyOf } from './step-keys.ts';
 import { refuseWithinStep, type StepScope, withinStep } from './step-scope.ts';
@@ -47,7 +47,7 @@ export function executeOnce(
   part: Part,
   wanted: { readonly name: string; readonly nth: number; readonly digest: string },
   run: StepFunction,
-  execution: Execution,
+  execution: StepExecution,
 ): Promise<unknown> {
   const { name, nth } = wanted;
   const what = `the step ${JSON.stringify(name)} returned`;
@@ -73,7 +73,7 @@ export function executeOnce(
 async function executeWithRetries(
   scope: Omit<StepScope, 'uuids' | 'isOver'>,
   run: StepFunction,
-  { retries, timeoutMs }: Execution,
+  { retries, timeoutMs }: StepExecution,
 ): Promise<unknown> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -8,7 +8,7 @@ import type { Context } from '../context/context.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
 import { WaitScope } from '../journal/wait-scope.ts';
-import type { OpenWait, WaitEnd, WantedWait } from '../journal/waits.ts';
+import type { OpenWait, WaitEnd, WaitRequest } from '../journal/waits.ts';
 import type { ReplayTurn } from './replay-order.ts';
 
 /** Longest time between two looks at the deadlines. */
@@ -61,7 +61,7 @@ export class RunWaits {
 
   /** Waits, within a scope. Settles when the wait ends or the signal aborts; never if the run is unloaded. */
   async wait(
-    wanted: WantedWait,
+    wanted: WaitRequest,
     scope: WaitScope,
     signal: AbortSignal,
     turn?: ReplayTurn,

@@ -8,12 +8,12 @@ import { permanentError } from '../../kernel/permanent-error.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { OpenClaim } from './claim-writes.ts';
 import { resultOf } from './record-pages.ts';
-import { type AskedStep, numberAfter, type RecordedEnd, type StepRecord } from './records.ts';
+import { numberAfter, type RecordedEnd, type StepPlace, type StepRecord } from './records.ts';
 import { listStepsOfGeneration, type StepOfGeneration } from './step-queries.ts';
 import type { StepError } from './step-rows.ts';
 
 /** Its name is the one that the code gave, or the `category/version/name` of a skill. */
-export interface WantedStep extends AskedStep {
+export interface StepRequest extends StepPlace {
   readonly kind: Extract<StepKind, 'skill' | 'step'>;
 }
 
@@ -41,7 +41,7 @@ export interface BegunStep {
 }
 
 /** An open step that ends; `told` is the place of its end in the order in which the run gets ends. */
-export interface EndingStep extends Pick<WantedStep, 'key' | 'kind'> {
+export interface EndingStep extends Pick<StepRequest, 'key' | 'kind'> {
   readonly n: number;
   readonly told: number;
 }

@@ -16,7 +16,7 @@ import {
   findInserted,
   nextStep,
   type StepEnd,
-  type WantedStep,
+  type StepRequest,
 } from './journal-steps.ts';
 import { endRecord } from './record-queries.ts';
 import { countBytes, findRecord, isFinalFailure, noteRunning, type StepRecord } from './records.ts';
@@ -24,7 +24,7 @@ import { insertSteps, restartStep } from './step-queries.ts';
 import { activeStep } from './step-rows.ts';
 import type { WaitKinds, WaitResult } from './wait-kinds.ts';
 import { endWaitingSteps, listWaiting } from './wait-queries.ts';
-import type { OpenWait, WaitEnd, WantedWait } from './waits.ts';
+import type { OpenWait, WaitEnd, WaitRequest } from './waits.ts';
 
 export class Journal extends OpenClaim {
   /** The ends of waits that were open when the claim read its records, as of the first question. */
@@ -34,7 +34,7 @@ export class Journal extends OpenClaim {
    * Begins a step, unless its end is on record. `admit` rejects where it may not run now; what is on record
    * is given all the same.
    */
-  async beginStep(wanted: WantedStep, admit: () => Promise<void>): Promise<BegunStep> {
+  async beginStep(wanted: StepRequest, admit: () => Promise<void>): Promise<BegunStep> {
     const { job, clock } = this;
     const { key, kind, name, parent, digest, nth } = wanted;
     const records = await this.records();
@@ -102,7 +102,7 @@ export class Journal extends OpenClaim {
   /** Begins a wait, or finds it on record: its end, or the wait as long as it is open. */
   async beginWait(
     kinds: WaitKinds,
-    wanted: WantedWait,
+    wanted: WaitRequest,
   ): Promise<{ readonly n: number; readonly end: WaitEnd } | OpenWait> {
     const { job, clock } = this;
     const { key, kind, name, parent, nth, payload } = wanted;

@@ -25,7 +25,7 @@ export async function readSteps(db: Handle, jobId: string): Promise<RecordedRow[
 }
 
 /** A step that had ended when the claim began. */
-interface EndedStep {
+interface StepWithResult {
   readonly n: number;
   readonly bytes: number;
 }
@@ -35,7 +35,7 @@ export interface Results {
   readonly db: Handle;
   readonly jobId: string;
   /** By part of the run, in order. */
-  readonly ended: ReadonlyMap<number | null, readonly EndedStep[]>;
+  readonly ended: ReadonlyMap<number | null, readonly StepWithResult[]>;
   /** Steps whose results were read. */
   readonly read: Set<number>;
   /** Those that were not asked for yet, by number, and their bytes in all. */
@@ -47,7 +47,7 @@ export interface Results {
 }
 
 export function newResults(db: Handle, jobId: string, rows: readonly RecordedRow[]): Results {
-  const ended = new Map<number | null, EndedStep[]>();
+  const ended = new Map<number | null, StepWithResult[]>();
   for (const { n, kind, parent, status, size } of rows) {
     if (kind === 'model' || kind === 'tool' || kind === 'generate') continue;
     if (status !== 'completed' && status !== 'failed') continue;
@@ -95,13 +95,13 @@ function readPage(results: Results, n: number, parent: number | null): void {
   }
 }
 
-function forget(results: Results, { n, bytes }: EndedStep): void {
+function forget(results: Results, { n, bytes }: StepWithResult): void {
   results.read.delete(n);
   if (results.kept.delete(n)) results.bytes -= bytes;
 }
 
 /** The index of a step in a list that is ordered by number; -1 if it is not there. */
-function indexOf(steps: readonly EndedStep[], n: number): number {
+function indexOf(steps: readonly StepWithResult[], n: number): number {
   let [low, high] = [0, steps.length - 1];
   while (low <= high) {
     const middle = (low + high) >> 1;

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { inputDigestOf } from '../../kernel/input-digest.ts';
 import type { RecordedRow } from './record-queries.ts';
 import {
-  type AskedStep,
   findRecord,
   noteRunning,
   type RecordedKind,
   readRecords,
+  type StepPlace,
   unaskedFault,
 } from './records.ts';
 
@@ -36,7 +36,7 @@ const model = (n: number, more: Partial<RecordedRow> = {}) =>
 /** The message where the code asks for the kinds and steps alone, and returns. */
 function faultAfter(
   rows: readonly RecordedRow[],
-  ...asked: readonly (readonly [RecordedKind, Partial<AskedStep>])[]
+  ...asked: readonly (readonly [RecordedKind, Partial<StepPlace>])[]
 ): string | undefined {
   const records = readRecords(rows, attempt);
   for (const [kind, step] of asked) {

@@ -39,7 +39,7 @@ export interface StepRecord
 }
 
 /** What the code of a run asks for. */
-export interface AskedStep extends Pick<StepRecord, 'name' | 'parent' | 'digest' | 'nth'> {
+export interface StepPlace extends Pick<StepRecord, 'name' | 'parent' | 'digest' | 'nth'> {
   /** The same in every attempt: a digest of its place in the run. */
   readonly key: string;
 }
@@ -171,7 +171,7 @@ export function noteRunning(records: Records, n: number): void {
 export function findRecord(
   records: Records,
   kind: RecordedKind,
-  asked: AskedStep,
+  asked: StepPlace,
 ): StepRecord | undefined {
   const known = records.byKey.get(asked.key);
   if (known === undefined) return undefined;
@@ -183,7 +183,7 @@ export function findRecord(
   return known;
 }
 
-function requireSameInput(known: StepRecord, { nth, digest }: AskedStep): void {
+function requireSameInput(known: StepRecord, { nth, digest }: StepPlace): void {
   const [recorded, now] = [known.digest ?? '', digest ?? ''];
   if (wholeDigest(recorded) === wholeDigest(now)) return;
   throw diverged(

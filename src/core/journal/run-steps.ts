@@ -10,11 +10,11 @@ import { permanentError } from '../../kernel/permanent-error.ts';
 import { stepNameCharsMax } from '../../kernel/step-bounds.ts';
 import type { NewMessage } from '../conversations/record.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
-import type { BegunStep, EndingStep, StepEnd, StepFailure, WantedStep } from './journal-steps.ts';
+import type { BegunStep, EndingStep, StepEnd, StepFailure, StepRequest } from './journal-steps.ts';
 import { JournalFault, type RecordedEnd, resultBytesMax } from './records.ts';
 import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
 import { isWaitKind } from './wait-kinds.ts';
-import type { WantedWait } from './waits.ts';
+import type { WaitRequest } from './waits.ts';
 
 /** Code units of a name, a character of which may have two, and of an error message on record. */
 const nameMax = 2 * stepNameCharsMax;
@@ -22,7 +22,7 @@ const errorMax = 4_096;
 const codeMax = 100;
 
 /** A message that a part of a run added to the conversation. */
-export type SaidMessage = Pick<NewMessage, 'role' | 'content' | 'at'>;
+export type RunMessage = Pick<NewMessage, 'role' | 'content' | 'at'>;
 
 /**
  * The answer to a run that begins a step: run it as this step, or take its recorded output or failure.
@@ -33,8 +33,8 @@ export type StepAnswer =
   | { readonly output: unknown; readonly at: number }
   | { readonly error: StepFailure; readonly at: number };
 
-interface OpenStep extends InnerPart, Pick<WantedStep, 'key' | 'kind'>, Pick<BegunStep, 'after'> {
-  readonly said: SaidMessage[];
+interface OpenStep extends InnerPart, Pick<StepRequest, 'key' | 'kind'>, Pick<BegunStep, 'after'> {
+  readonly said: RunMessage[];
   /** The enclosing step. */
   readonly enclosing: OpenStep | undefined;
 }
@@ -42,12 +42,12 @@ interface OpenStep extends InnerPart, Pick<WantedStep, 'key' | 'kind'>, Pick<Beg
 /** The result in the row of a completed step. */
 interface RecordedOutput {
   readonly output: unknown;
-  readonly said: readonly SaidMessage[];
+  readonly said: readonly RunMessage[];
 }
 
 /** Where the steps of a run are recorded: the database, or the memory of a test by an author of skills. */
 export interface StepJournal {
-  beginStep(wanted: WantedStep, admit: () => Promise<void>): Promise<BegunStep>;
+  beginStep(wanted: StepRequest, admit: () => Promise<void>): Promise<BegunStep>;
   endStep(step: EndingStep, end: StepEnd): Promise<number>;
 }
 
@@ -58,7 +58,7 @@ interface RunStepsParts {
   readonly memory: () => Pick<RunMemory, 'restore'>;
   readonly mayCall: (skill: string) => Promise<boolean>;
   /** The messages of the run. */
-  readonly said: SaidMessage[];
+  readonly said: RunMessage[];
 }
 
 export class RunSteps {
@@ -78,7 +78,7 @@ export class RunSteps {
    * Takes a message of the step, which is added to the conversation when the run completes. The enclosing
    * steps get it too, because each may be replayed alone.
    */
-  addMessage(step: number | null, message: SaidMessage): void {
+  addMessage(step: number | null, message: RunMessage): void {
     this.#parts.said.push(message);
     let within = this.#open.get(step);
     for (; within !== undefined; within = within.enclosing) within.said.push(message);
@@ -160,7 +160,7 @@ export class RunSteps {
   }
 
   /** Reads a wait of the run. A step whose code runs may not wait: it would run again afterwards. */
-  readWait(payload: unknown, within: number | null): WantedWait {
+  readWait(payload: unknown, within: number | null): WaitRequest {
     // Code starts jobs of its own agent alone.
     const { agent: _, ...fields } = fieldsOf(payload);
     const { kind, name, nth } = fields;
@@ -195,7 +195,7 @@ function isPlace(name: unknown, nth: unknown): boolean {
 }
 
 function readWanted(payload: unknown): {
-  kind: WantedStep['kind'];
+  kind: StepRequest['kind'];
   name: string;
   digest: string;
   nth: number;

@@ -8,7 +8,7 @@ import type { StepStatus } from '../../adapters/database/tables.ts';
 import type { WaitResult } from './wait-kinds.ts';
 
 /** The end of a waiting step. */
-interface WaitEnd {
+interface EndedWaitStep {
   readonly job_id: string;
   readonly n: number;
   readonly result: WaitResult;
@@ -40,7 +40,7 @@ const end = statement<EndedWait>()((db, p) =>
 /** Ends waiting steps. The i-th: whether the step was waiting, so that this end is the one that counts. */
 export async function endWaitingSteps(
   tx: Transaction,
-  ends: readonly WaitEnd[],
+  ends: readonly EndedWaitStep[],
   now: number,
 ): Promise<boolean[]> {
   const changes = await tx.changes(

@@ -1,10 +1,10 @@
 /** The waits of runs, as a run asks for them and as their journal answers. */
 import type { WaitKind } from '../../adapters/database/tables.ts';
 import type { StepFailure } from './journal-steps.ts';
-import type { AskedStep } from './records.ts';
+import type { StepPlace } from './records.ts';
 
 /** A wait that a run asks for. */
-export interface WantedWait extends Omit<AskedStep, 'digest'> {
+export interface WaitRequest extends Omit<StepPlace, 'digest'> {
   readonly kind: WaitKind;
   readonly payload: Readonly<Record<string, unknown>>;
 }

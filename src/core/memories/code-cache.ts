@@ -26,7 +26,7 @@ export interface CodeRow {
   readonly code: Uint8Array;
 }
 
-interface Entry {
+interface CachedCodes {
   readonly key: string;
   readonly words: number;
   /** The capacity in codes; a full entry overwrites its oldest code. */
@@ -57,7 +57,7 @@ export interface OwnerCodes {
 export class CodeCache {
   readonly #bytesMax: number;
   /** Least recently used first. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, CachedCodes>();
 
   /** `bytesMax` must hold two owners, because a search compares the agent's own codes and those of its users. */
   constructor(bytesMax = cacheBytesMax) {
@@ -90,7 +90,7 @@ export class CodeCache {
     this.#entries.clear();
   }
 
-  #entryOf({ key, dimensions, count }: OwnerCodes): Entry {
+  #entryOf({ key, dimensions, count }: OwnerCodes): CachedCodes {
     const known = this.#entries.get(key);
     this.#entries.delete(key);
     const isFit = known !== undefined && known.length <= count * excess + excessMin;
@@ -109,15 +109,15 @@ export class CodeCache {
   }
 }
 
-function emptyEntry(key: string, words: number, bytes: number): Entry {
+function emptyEntry(key: string, words: number, bytes: number): CachedCodes {
   const most = Math.min(codesMax, Math.floor(bytes / (seqBytes + words * wordBytes)));
   const none = { seqs: new Float64Array(0), codes: new Uint32Array(0) };
   return { key, words, most, read: 0, length: 0, next: 0, ...none, reading: Promise.resolve() };
 }
 
-const sizeOf = ({ seqs, codes }: Entry) => seqs.byteLength + codes.byteLength;
+const sizeOf = ({ seqs, codes }: CachedCodes) => seqs.byteLength + codes.byteLength;
 
-async function readOn(entry: Entry, owner: OwnerCodes): Promise<void> {
+async function readOn(entry: CachedCodes, owner: OwnerCodes): Promise<void> {
   for (;;) {
     if (entry.read === 0 && owner.count > entry.most) entry.read = await owner.before(entry.most);
     const rows = await owner.rows(entry.read, readMax);
@@ -130,7 +130,7 @@ async function readOn(entry: Entry, owner: OwnerCodes): Promise<void> {
   }
 }
 
-function add(entry: Entry, seq: number, code: Uint8Array): void {
+function add(entry: CachedCodes, seq: number, code: Uint8Array): void {
   const { words, most, length, next } = entry;
   const isFull = length === most;
   const place = isFull ? next : length;

@@ -189,8 +189,8 @@ export class MemoryVectors {
   async #record(
     tx: Transaction,
     { id, model: name }: EmbeddingModel,
-    { owning, made }: { owning: Owning; made: readonly Made[] },
-  ): Promise<Recorded | 'other dimensions'> {
+    { owning, made }: { owning: Owning; made: readonly MadeVector[] },
+  ): Promise<RecordedVectors | 'other dimensions'> {
     const { clock } = this;
     // Read again: an earlier request may have set the dimensions, or another process may have replaced the model.
     const model = await findModel(tx, { model: name });
@@ -258,16 +258,16 @@ function fitting<R extends { readonly content: string }>(
   });
 }
 
-interface Made {
+interface MadeVector {
   readonly seq: number;
   readonly updated_at: number;
   readonly vector: Float32Array | null;
 }
 
-interface Recorded {
+interface RecordedVectors {
   /** How many memories were handled, with a vector or without. */
   readonly count: number;
   readonly vectors: readonly { readonly seq: number; readonly vector: Float32Array }[];
 }
 
-const nothingRecorded: Recorded = { count: 0, vectors: [] };
+const nothingRecorded: RecordedVectors = { count: 0, vectors: [] };

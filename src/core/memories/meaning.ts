@@ -28,7 +28,7 @@ const comparedMax = 400;
 const foundMax = 100;
 
 /** What is searched. */
-export interface Sought {
+export interface SearchScope {
   readonly owners: readonly OwnerRow[];
   readonly now: number;
   readonly tag?: string | undefined;
@@ -58,7 +58,7 @@ export class Meaning {
   }
 
   /** The memories nearest to the text, nearest first; empty if the text or the memories have no vector. */
-  async nearest(owning: Owning, sought: Sought, text: string): Promise<readonly Near[]> {
+  async nearest(owning: Owning, sought: SearchScope, text: string): Promise<readonly Near[]> {
     const { embedder, index, codes } = this;
     const { read } = this.database;
     if (sought.owners.length === 0 || !hasMeaning(queryOf(text))) return [];
@@ -111,7 +111,7 @@ async function candidates(
   read: Handle,
   codes: CodeCache,
   seen: SeenOwners,
-  { owners, tag, model, dimensions }: Sought & { model: number; dimensions: number },
+  { owners, tag, model, dimensions }: SearchScope & { model: number; dimensions: number },
   code: Uint8Array,
 ): Promise<readonly number[]> {
   if (read.dialect === 'postgres') {

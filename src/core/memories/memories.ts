@@ -47,7 +47,7 @@ import {
   ownersOfRow,
   type RunChanges,
 } from './record.ts';
-import { countOf, mayHaveExpired, search, type Wanted } from './search.ts';
+import { countOf, mayHaveExpired, type SearchRequest, search } from './search.ts';
 import { columnsOfWords, retagged } from './terms.ts';
 import {
   compactMemoryIndex,
@@ -280,7 +280,7 @@ export class Memories {
 
 async function listNewest(
   read: Database['read'],
-  { tag, ...seen }: Pick<Wanted, 'owners' | 'tag' | 'now'>,
+  { tag, ...seen }: Pick<SearchRequest, 'owners' | 'tag' | 'now'>,
   page: PageAsked,
 ) {
   const { owners } = seen;

@@ -12,7 +12,7 @@ const phrasesMax = 4;
 const partCharsMin = 5;
 
 /** A word of the query, or a pair of characters in a script without spaces. */
-export interface Sought {
+export interface QueryTerm {
   /** The word in the query; null for a pair of characters. */
   readonly word: string | null;
   /** The word and its stems: a memory with one of these terms has the word. */
@@ -30,7 +30,7 @@ export interface Phrase {
 }
 
 export interface Query {
-  readonly sought: readonly Sought[];
+  readonly sought: readonly QueryTerm[];
   readonly phrases: readonly Phrase[];
 }
 
@@ -57,7 +57,7 @@ function phraseOf(read: readonly Word[]): Phrase {
   return { words, text: ` ${words.join(' ')} `, isUnspaced: false };
 }
 
-function soughtIn(words: readonly Word[]): Sought[] {
+function soughtIn(words: readonly Word[]): QueryTerm[] {
   const spaced = new Map(
     words.filter(({ folded }) => !isIdeographic(folded)).map((word) => [word.folded, word]),
   );
@@ -71,7 +71,7 @@ function soughtIn(words: readonly Word[]): Sought[] {
 }
 
 /** Uses the stemmers of all languages: a query is too short to guess its language, and unmatched stems cost little. */
-function soughtBy(word: Word): Sought {
+function soughtBy(word: Word): QueryTerm {
   const { strong, parts, ends } = formsOfAny(word);
   const stems = [...new Set([word.folded, ...strong])].filter((stem) => stem !== '');
   const isKorean = /\p{Script=Hangul}/u.test(word.folded);
@@ -86,7 +86,7 @@ function soughtBy(word: Word): Sought {
   return { word: word.folded, strong: stems.map(wordTerm), weak: [...new Set(weak)] };
 }
 
-function neighbours(run: string): Sought[] {
+function neighbours(run: string): QueryTerm[] {
   if ([...run].length === 1) {
     return [{ word: run, strong: [wordTerm(run), partTerm(run)], weak: [] }];
   }

@@ -3,7 +3,7 @@
  * Computed here and not by the databases: their ranks differ from each other, ignore stems and parts, and could not
  * include a run's unrecorded memories.
  */
-import type { Phrase, Query, Sought } from './query.ts';
+import type { Phrase, Query, QueryTerm } from './query.ts';
 
 /** Saturation of the term frequency (BM25's k1). */
 const saturation = 1.2;
@@ -121,7 +121,7 @@ function hasOne(terms: string, some: readonly string[]): boolean {
 }
 
 /** How often the word occurs; less than one if only its stem does. */
-function mentions(words: string, { word }: Sought): number {
+function mentions(words: string, { word }: QueryTerm): number {
   if (word === null) return 1;
   const wanted = ` ${word} `;
   let times = 0;

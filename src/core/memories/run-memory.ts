@@ -137,7 +137,7 @@ export class RunMemory {
    * repeated run can restore them without asking again. Invalid requests are refused at once, without waiting for the
    * database.
    */
-  async ask(verb: MemoryVerb, payload: unknown, asker: Asker = ofRecord): Promise<unknown> {
+  async ask(verb: MemoryVerb, payload: unknown, asker: Requester = ofRecord): Promise<unknown> {
     if (this.run.isTrial && verb !== 'recall')
       throw permanentError('a trial may only read the memory of its agent');
     try {
@@ -160,7 +160,7 @@ export class RunMemory {
     return result;
   }
 
-  async #answer(verb: MemoryVerb, payload: unknown, asker: Asker = ofRecord): Promise<unknown> {
+  async #answer(verb: MemoryVerb, payload: unknown, asker: Requester = ofRecord): Promise<unknown> {
     switch (verb) {
       case 'remember': {
         const { whose, ...fields } = readRemember(payload, this.clock.now());
@@ -203,7 +203,7 @@ export class RunMemory {
    * The rights of the asker; throws if they exclude the verb. The mode is read once, so it is the same for the whole
    * attempt.
    */
-  async #requireAllowed(verb: MemoryVerb, { isModel }: Asker): Promise<MemoryRights> {
+  async #requireAllowed(verb: MemoryVerb, { isModel }: Requester): Promise<MemoryRights> {
     const mode = await this.#mode();
     this.#mode = async () => mode;
     const rights =
@@ -297,7 +297,7 @@ export class RunMemory {
       : ownersOf(read, this.run, userId);
   }
 
-  async #recall(wanted: Wanted) {
+  async #recall(wanted: RecallRequest) {
     const { query } = wanted;
     const rows =
       query === undefined ? this.#newest(wanted) : this.#found(wanted, query, this.meaning());
@@ -305,14 +305,14 @@ export class RunMemory {
   }
 
   /** The attempt's own new memories with the tag. */
-  #own({ tag, userId }: Wanted): NewMemory[] {
+  #own({ tag, userId }: RecallRequest): NewMemory[] {
     const { remembered } = this;
     return [...remembered.values()]
       .filter((one) => tag === undefined || one.tag === tag)
       .filter((one) => userId === undefined || one.user_id === userId);
   }
 
-  async #newest(wanted: Wanted): Promise<VisibleMemoryRow[]> {
+  async #newest(wanted: RecallRequest): Promise<VisibleMemoryRow[]> {
     const { tag, limit, userId } = wanted;
     const { read } = this.database;
     const owners = await this.#seenBy(userId);
@@ -324,7 +324,7 @@ export class RunMemory {
   }
 
   async #found(
-    wanted: Wanted,
+    wanted: RecallRequest,
     text: string,
     /** Semantic search, if it is wanted; the run's own unrecorded memories have no vectors. */
     meaning: Meaning | null = null,
@@ -431,7 +431,7 @@ export class RunMemory {
 }
 
 /** The part of a run that asks; it records the changes of its request. */
-export interface Asker {
+export interface Requester {
   readonly step: number | null;
   /** Whether a model asks, by a call of its tool, and not the code of a skill. */
   readonly isModel?: boolean;
@@ -472,7 +472,7 @@ function requireOfUser({ user_id }: Pick<VisibleMemoryRow, 'user_id'>, rights: M
 }
 
 /** The arguments of recall; `userId` restricts it to one owner if the run says so. */
-type Wanted = Omit<Recollection, 'whose'> & { readonly userId?: OfUser };
+type RecallRequest = Omit<Recollection, 'whose'> & { readonly userId?: OfUser };
 
 const onlyForUser =
   "this agent's model may remember for the user of this run alone: leave whose out";
@@ -480,7 +480,7 @@ const onlyOfUser =
   "this agent's model may forget memories of the user of this run alone, and this one is the agent's own";
 
 /** The asker of repeated changes, which are already recorded. */
-const ofRecord: Asker = { step: null, note() {} };
+const ofRecord: Requester = { step: null, note() {} };
 
 /** The first memories that fit into an answer, as a run sees them. */
 function fitting(rows: readonly VisibleMemoryRow[]): RunMemoryView[] {

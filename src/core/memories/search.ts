@@ -44,7 +44,7 @@ const rankedWordsMax = 65_536;
 /** Matches read from the index to choose the ranked ones, beginning with the rarest words. */
 const readMax = 8_000;
 
-export interface Wanted {
+export interface SearchRequest {
   readonly owners: readonly OwnerRow[];
   readonly query: Query;
   readonly now: number;
@@ -63,7 +63,7 @@ interface Head {
 }
 
 /** The matches of a query. Their number and the newest ones are slow to find, so only clients' searches read them. */
-interface Found {
+interface MatchSet {
   /** The best candidates: 300 or all matches. */
   readonly seqs: readonly number[];
   readonly counts: readonly Counts[];
@@ -78,7 +78,7 @@ interface Found {
  */
 export async function search(
   db: Handle,
-  wanted: Wanted,
+  wanted: SearchRequest,
   /** Semantic search, which waits for a provider. */
   nearest: Promise<readonly Near[]> | readonly Near[],
   { limit, offset }: PageAsked,
@@ -115,7 +115,7 @@ export async function search(
 /** How many results of semantic search are no matches by words. */
 async function countOfOthers(
   db: Handle,
-  wanted: Wanted,
+  wanted: SearchRequest,
   first: readonly number[],
   near: readonly number[],
 ): Promise<number> {
@@ -132,7 +132,7 @@ async function countOfOthers(
  */
 export async function matchesOf(
   db: Handle,
-  wanted: Wanted,
+  wanted: SearchRequest,
   without: ReadonlySet<string>,
 ): Promise<Head> {
   const found = await find(db, wanted, rankedMax + without.size);
@@ -147,17 +147,17 @@ export async function inOrder(db: Handle, owners: readonly number[], seqs: reado
 }
 
 /** The number of memories of the owners. */
-export const countOf = ({ owners }: Pick<Wanted, 'owners'>) =>
+export const countOf = ({ owners }: Pick<SearchRequest, 'owners'>) =>
   owners.reduce((sum, { count }) => sum + count, 0);
 
-const idsOf = ({ owners }: Wanted) => owners.map(({ id }) => id);
+const idsOf = ({ owners }: SearchRequest) => owners.map(({ id }) => id);
 
 /** Whether memories of the owners may have expired and not be deleted yet. */
-export const mayHaveExpired = ({ owners, now }: Pick<Wanted, 'owners' | 'now'>) =>
+export const mayHaveExpired = ({ owners, now }: Pick<SearchRequest, 'owners' | 'now'>) =>
   owners.some(({ next_expiry }) => next_expiry !== null && next_expiry <= now);
 
 /** The matches, without expired memories that are not deleted yet. */
-async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
+async function find(db: Handle, wanted: SearchRequest, most: number): Promise<MatchSet> {
   const { query, tag, frequent, now } = wanted;
   const owners = idsOf(wanted);
   const expired = new Set(
@@ -191,7 +191,7 @@ async function find(db: Handle, wanted: Wanted, most: number): Promise<Found> {
 }
 
 /** The number of matches. */
-async function totalOf(db: Handle, { all, expired }: Found): Promise<number> {
+async function totalOf(db: Handle, { all, expired }: MatchSet): Promise<number> {
   if (typeof all !== 'string') return all.length;
   return (await countMatches(db, all)) - (await countAmong(db, all, expired));
 }
@@ -200,7 +200,7 @@ async function totalOf(db: Handle, { all, expired }: Found): Promise<number> {
 async function newestOf(
   db: Handle,
   owners: readonly number[],
-  { all, expired }: Found,
+  { all, expired }: MatchSet,
   limit: number,
 ): Promise<readonly number[]> {
   if (typeof all !== 'string') return all;
@@ -208,7 +208,7 @@ async function newestOf(
   return newest.filter((seq) => !expired.has(seq));
 }
 
-interface Asked {
+interface WordSearch {
   readonly owners: readonly number[];
   readonly counts: readonly Counts[];
   readonly expressions: readonly { readonly strong: string; readonly weak: string }[];
@@ -218,9 +218,9 @@ interface Asked {
 /** The matches of any word. If the lists of all words are short, it merges them here instead of in the database. */
 async function findAny(
   db: Handle,
-  { owners, counts, expressions, weights }: Asked,
+  { owners, counts, expressions, weights }: WordSearch,
   { most, within }: { most: number; within: (...expressions: string[]) => string },
-): Promise<Pick<Found, 'seqs' | 'all'>> {
+): Promise<Pick<MatchSet, 'seqs' | 'all'>> {
   const lists = expressions
     .flatMap(({ strong, weak }, i) => [
       { expression: strong, count: counts[i]?.strong ?? 0, weight: weights[i]?.strong ?? 0 },
@@ -299,8 +299,8 @@ function termsOfPhrase({ words }: Phrase): string[] {
 /** Splits the matches, without some ids, into those to rank and the others. */
 async function headOf(
   db: Handle,
-  wanted: Wanted,
-  { seqs, counts }: Found,
+  wanted: SearchRequest,
+  { seqs, counts }: MatchSet,
   without: ReadonlySet<string>,
 ): Promise<Head> {
   const asked = seqs.slice(0, rankedMax + without.size);

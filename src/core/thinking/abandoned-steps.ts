@@ -25,7 +25,7 @@ export interface EndedClaim {
 }
 
 /** The time of the end, and the schedules, which pay for their runs. */
-interface Ending {
+interface ClaimEnding {
   readonly now: number;
   readonly scheduledJobOf: ScheduledJobOf;
 }
@@ -34,7 +34,7 @@ interface Ending {
 export async function endAbandonedSteps(
   tx: Transaction,
   claims: readonly EndedClaim[],
-  ending: Ending,
+  ending: ClaimEnding,
 ): Promise<void> {
   const charges = (await Promise.all(claims.map((claim) => endStepsOf(tx, claim, ending)))).flat();
   // One call locks all owners in a fixed order, so transactions do not deadlock.
@@ -45,7 +45,7 @@ export async function endAbandonedSteps(
 async function endStepsOf(
   tx: Transaction,
   { job, isCancelled }: EndedClaim,
-  { now, scheduledJobOf }: Ending,
+  { now, scheduledJobOf }: ClaimEnding,
 ): Promise<Charge[]> {
   const steps = await listActiveSteps(tx, { job_id: job.id });
   if (steps.length === 0) return [];

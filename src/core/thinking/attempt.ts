@@ -6,10 +6,10 @@ import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Context } from '../context/context.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { RunPart } from '../journal/run-part.ts';
-import type { SaidMessage } from '../journal/run-steps.ts';
+import type { RunMessage } from '../journal/run-steps.ts';
 import type { JournalJob, StepError } from '../journal/step-rows.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
-import type { WantedWait } from '../journal/waits.ts';
+import type { WaitRequest } from '../journal/waits.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { Compaction } from './compaction.ts';
@@ -42,7 +42,7 @@ export type SkillResult = (
   | { readonly kind: 'completed'; readonly output: string }
   | ({ readonly kind: 'failed' } & StepError)
   | { readonly kind: 'stopped' }
-) & { readonly messages?: readonly SaidMessage[] };
+) & { readonly messages?: readonly RunMessage[] };
 
 /** A skill to run as a tool. */
 export interface SkillCall {
@@ -68,7 +68,7 @@ export interface RunSurroundings {
   refusalOf(skill: string): Promise<StepError | null>;
   /** Waits, within a scope. Rejects when the signal aborts, which it does when the run is unloaded. */
   wait(
-    wanted: WantedWait,
+    wanted: WaitRequest,
     scope: WaitScope,
     signal: AbortSignal,
   ): Promise<{ readonly value: unknown; readonly at: number }>;

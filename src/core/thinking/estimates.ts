@@ -54,7 +54,7 @@ const hiddenMax = 1_000;
 const modelsMax = 1_000;
 
 /** What a report says about a kind of text, as multiples of its usual tokens. */
-interface Report {
+interface PromptReport {
   /** Upper bound of the factor of one kind. */
   readonly bound: number;
   /** The factor of all kinds together. */
@@ -63,12 +63,12 @@ interface Report {
   readonly tokens: number;
 }
 
-interface Reports extends Partial<Record<TextKind, readonly Report[]>> {
+interface PromptReports extends Partial<Record<TextKind, readonly PromptReport[]>> {
   /** Tokens beyond the bytes of each prompt. */
   readonly hidden: readonly number[];
 }
 
-const noReports: Reports = { hidden: [0] };
+const noReports: PromptReports = { hidden: [0] };
 
 /** The window tokens of a text of this size. Two texts together take at most the sum. */
 export type Measure = (size: TextSize) => number;
@@ -81,7 +81,7 @@ export interface WindowMeasure {
 
 /** Shared by all attempts of a process: the reports on one improve the estimates of the next. */
 export class Estimates {
-  readonly #models = new Map<string, Reports>();
+  readonly #models = new Map<string, PromptReports>();
 
   /** The most tokens that a prompt of this size can be expected to have. */
   bound(model: string, size: TextSize): number {
@@ -109,19 +109,19 @@ export class Estimates {
   }
 }
 
-function boundOf(reports: Reports, size: TextSize): number {
+function boundOf(reports: PromptReports, size: TextSize): number {
   const tokens = textKinds.reduce((sum, kind) => sum + size[kind] * rateOf(reports, kind), 0);
   return whole(size.framing + tokens + hiddenIn(reports) * margin);
 }
 
 /** Tokens per byte of this kind, at most. */
-function rateOf(reports: Reports, kind: TextKind): number {
+function rateOf(reports: PromptReports, kind: TextKind): number {
   const known = reports[kind];
   if (known === undefined) return most[kind];
   return Math.min(1, usual[kind] * margin * Math.max(...known.map(({ bound }) => bound)));
 }
 
-function expectedOf(reports: Reports, size: TextSize): number {
+function expectedOf(reports: PromptReports, size: TextSize): number {
   const kind = textKinds.reduce((a, b) => (usualOf(size, b) > usualOf(size, a) ? b : a));
   const known = reports[kind] ?? [{ factor: 1 }];
   const factor = known.reduce((sum, report) => sum + report.factor, 0) / known.length;
@@ -129,7 +129,7 @@ function expectedOf(reports: Reports, size: TextSize): number {
   return Math.min(whole(tokens), boundOf(reports, size));
 }
 
-function measureOf(all: readonly Reports[]): WindowMeasure {
+function measureOf(all: readonly PromptReports[]): WindowMeasure {
   const rates = textKinds.map((kind) => {
     const known = all.flatMap((reports) => reports[kind] ?? []).filter(isPlausible);
     if (known.length === 0) return [kind, Math.min(most[kind], usual[kind] * unreported)] as const;
@@ -146,9 +146,9 @@ function measureOf(all: readonly Reports[]): WindowMeasure {
 }
 
 /** Filters out reports that leave out cached tokens, as those of some providers do. */
-const isPlausible = ({ factor }: Report) => factor >= plausibleMin;
+const isPlausible = ({ factor }: PromptReport) => factor >= plausibleMin;
 
-function withReport(reports: Reports, size: TextSize, reported: number): Reports {
+function withReport(reports: PromptReports, size: TextSize, reported: number): PromptReports {
   const all = usualTokens(size);
   const hidden = Math.min(hiddenMax, Math.max(0, reported - boundOf(noReports, size)));
   const seen = reported - hidden;
@@ -163,7 +163,7 @@ function withReport(reports: Reports, size: TextSize, reported: number): Reports
   return next;
 }
 
-const hiddenIn = ({ hidden }: Reports) => Math.max(...hidden);
+const hiddenIn = ({ hidden }: PromptReports) => Math.max(...hidden);
 
 const usualOf = (size: TextSize, kind: TextKind) => size[kind] * usual[kind];
 

@@ -53,9 +53,9 @@ export function readGenerateRequest(payload: unknown): GenerateRequest {
 }
 
 /** A check of one option, with a sentence for a value that fails it. */
-type Rule = readonly [isValid: (value: unknown) => boolean, requirement: string];
+type OptionRule = readonly [isValid: (value: unknown) => boolean, requirement: string];
 
-const integer = (max: number, min = 1): Rule => [
+const integer = (max: number, min = 1): OptionRule => [
   (value) => isIntegerIn(value, min, max),
   `must be an integer from ${min} to ${max}`,
 ];
@@ -63,7 +63,7 @@ const milliseconds = ({ minimum, maximum }: { minimum: number; maximum: number }
   integer(maximum, minimum);
 const text = (bytesMax: number) => (value: unknown) => isText(value, bytesMax);
 
-const rules: Readonly<Record<keyof GenerateOptions, Rule>> = {
+const rules: Readonly<Record<keyof GenerateOptions, OptionRule>> = {
   prompt: [
     (value) => isText(value, promptBytesMax) && value !== '',
     `must be a text of 1 to ${promptBytesMax} bytes`,

@@ -19,8 +19,8 @@ import { addDialogue, addMessages } from '../conversations/record.ts';
 import { maySummarize, noteFailedSummary, noteSummary } from '../conversations/summary-tries.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
-import { type AskedStep, findRecord } from '../journal/records.ts';
-import type { SaidMessage } from '../journal/run-steps.ts';
+import { findRecord, type StepPlace } from '../journal/records.ts';
+import type { RunMessage } from '../journal/run-steps.ts';
 import {
   endSteps,
   findLastMessageOfTurns,
@@ -97,11 +97,11 @@ export interface ToolEnd {
   readonly isDialogue: boolean;
   readonly memory: readonly MemoryChange[];
   /** Those that the skill has added to the conversation. */
-  readonly messages: readonly SaidMessage[];
+  readonly messages: readonly RunMessage[];
 }
 
 /** A request to a model; `nth` is its number among equal ones. */
-export interface GenerationPlace extends Pick<AskedStep, 'nth' | 'parent'> {
+export interface GenerationPlace extends Pick<StepPlace, 'nth' | 'parent'> {
   readonly id: string;
 }
 
@@ -411,7 +411,7 @@ export class Generations {
   }
 }
 
-function stepOf({ id: key, parent, nth }: GenerationPlace): AskedStep {
+function stepOf({ id: key, parent, nth }: GenerationPlace): StepPlace {
   return { key, name: 'generate', parent, nth, digest: null };
 }
 

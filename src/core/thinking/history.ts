@@ -18,7 +18,7 @@ export interface History {
 
 export const noHistory: History = { messages: [], ids: new Map(), tools: [] };
 
-interface Entry {
+interface HistoryEntry {
   readonly id: string;
   readonly message: DialogueMessage | Summary;
 }
@@ -28,7 +28,7 @@ export async function historyBefore(attempt: ThinkingAttempt, task: string): Pro
   const { conversation_id, id } = attempt.run.job;
   const { conversations } = attempt.parts;
   const { messages, isCut } = await conversations.dialogue(conversation_id, id, bounds);
-  const entries = messages.map((row): Entry => ({ id: row.id, message: messageOf(row) }));
+  const entries = messages.map((row): HistoryEntry => ({ id: row.id, message: messageOf(row) }));
   const { kept, summary } = afterSummary(entries);
   if (isCut && (summary === undefined || kept.length === entries.length)) {
     const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are read`;
@@ -44,7 +44,7 @@ export async function historyBefore(attempt: ThinkingAttempt, task: string): Pro
 }
 
 /** The last summary as a user message, and the messages after it. */
-function afterSummary(entries: readonly Entry[]) {
+function afterSummary(entries: readonly HistoryEntry[]) {
   const summary = entries
     .map(({ message }) => message)
     .findLast((message) => message.role === 'summary');

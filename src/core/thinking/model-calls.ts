@@ -62,7 +62,7 @@ interface TurnRequest extends ActiveGeneration {
   readonly size: TextSize;
 }
 
-export interface Turn {
+export interface ModelTurn {
   readonly message: AssistantMessage;
   /** The tools that it called. */
   readonly tools: readonly PlannedTool[];
@@ -77,7 +77,7 @@ export async function askModel(
   messages: readonly DialogueMessage[],
   turn: number,
   ready: Promise<unknown>,
-): Promise<Turn> {
+): Promise<ModelTurn> {
   const resume = active.attempt.run.yieldSlot();
   try {
     const sent = await compacted(active, messages, ready);
@@ -98,7 +98,7 @@ async function askUncut(
   request: TurnRequest,
   ready: Promise<unknown>,
   hasNext: boolean,
-): Promise<Turn> {
+): Promise<ModelTurn> {
   const { generation, turn, model, attempt } = request;
   try {
     return await askWithRetries(request, ready, hasNext);
@@ -124,7 +124,7 @@ async function askWithRetries(
   request: TurnRequest,
   ready: Promise<unknown>,
   hasNext: boolean,
-): Promise<Turn> {
+): Promise<ModelTurn> {
   for (let tries = 1; ; tries++) {
     try {
       return await askOnce(request, ready);
@@ -144,7 +144,7 @@ async function askWithRetries(
 }
 
 /** One try, within the bounds of the attempt. */
-async function askOnce(request: TurnRequest, ready: Promise<unknown>): Promise<Turn> {
+async function askOnce(request: TurnRequest, ready: Promise<unknown>): Promise<ModelTurn> {
   const { estimates, bounds, parts, run } = request.attempt;
   const { output, call: to } = request.generation;
   const prompt = estimates.bound(request.model, request.size);
@@ -208,7 +208,11 @@ async function begin(
 }
 
 /** Makes the call and records how it ended. `permitted`: its most tokens within the bound of the attempt. */
-async function callOnce(request: TurnRequest, call: BegunCall, permitted: number): Promise<Turn> {
+async function callOnce(
+  request: TurnRequest,
+  call: BegunCall,
+  permitted: number,
+): Promise<ModelTurn> {
   const { attempt, generation } = request;
   try {
     return await recordAnswer(request, call, permitted, await stream(request, call));
@@ -268,7 +272,7 @@ async function recordAnswer(
   call: BegunCall,
   permitted: number,
   answer: ModelAnswer,
-): Promise<Turn> {
+): Promise<ModelTurn> {
   const { attempt, generation, box, size } = request;
   const { usage, finish } = answer;
   if (usage.prompt !== null) {

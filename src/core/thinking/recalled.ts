@@ -17,7 +17,7 @@ const recalledMax = 16_000;
 
 const toolName = 'recall';
 
-interface Memory {
+interface RecalledMemory {
   readonly content: string;
   readonly tag: string;
   readonly updated_at: string;
@@ -37,7 +37,9 @@ export async function recalledFor(
   const { limit } = JSON.parse(agent.recall ?? '{}') as { limit: number };
   // Remove quotation marks: in a query they would ask for a phrase.
   const query = [...prompt.replaceAll(/["\u201c\u201d\u201e]/g, ' ')].slice(0, taskMax).join('');
-  const found = (await attempt.run.memory().ask('recall', { query, limit }, part)) as Memory[];
+  const found = (await attempt.run
+    .memory()
+    .ask('recall', { query, limit }, part)) as RecalledMemory[];
   const memories = fitting(found);
   if (memories.length === 0) return '';
   const callId = `recall-${id.slice(0, 16)}`;
@@ -60,8 +62,8 @@ export async function recalledFor(
 }
 
 /** The best memories that fit; none if the best one alone is too long. */
-function fitting(found: readonly Memory[]) {
-  const memories: Memory[] = [];
+function fitting(found: readonly RecalledMemory[]) {
+  const memories: RecalledMemory[] = [];
   let length = 0;
   for (const { content, tag, updated_at } of found) {
     length += content.length;

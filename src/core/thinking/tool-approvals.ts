@@ -18,13 +18,14 @@ import type { SkillUse } from './tools.ts';
 const timeoutMs = 7 * dayMs;
 
 /** A call that may need an approval; `agent` is the agent that the skill gives a task. */
-type Use = SkillUse & { readonly agent?: string };
+type ApprovableUse = SkillUse & { readonly agent?: string };
 
 /** The skill or the agent that is called, as the person and the model see it. */
-const nameOf = ({ skill, agent }: Use) => (agent === undefined ? skill : `agent/${agent}`);
+const nameOf = ({ skill, agent }: ApprovableUse) =>
+  agent === undefined ? skill : `agent/${agent}`;
 
 /** What a wait for an approval gives. */
-interface Decision {
+interface ApprovalDecision {
   readonly approved: boolean;
   readonly by: object | null;
   readonly reason: string | null;
@@ -43,7 +44,7 @@ export interface Grant {
 export async function awaitApproval(
   active: ActiveGeneration,
   { n, left }: PlannedTool,
-  use: Use,
+  use: ApprovableUse,
   own: RunPart,
 ): Promise<Grant | StepError | null> {
   const { run } = active.attempt;
@@ -64,8 +65,8 @@ async function ask(
   active: ActiveGeneration,
   n: number,
   key: string,
-  use: Use,
-): Promise<Decision | StepError> {
+  use: ApprovableUse,
+): Promise<ApprovalDecision | StepError> {
   const name = nameOf(use);
   const value = JSON.parse(use.input) as unknown;
   const payload = {
@@ -83,10 +84,10 @@ async function ask(
     parent: n,
     payload,
   });
-  return 'error' in decided ? decided.error : (decided.output as Decision);
+  return 'error' in decided ? decided.error : (decided.output as ApprovalDecision);
 }
 
-function refusal(skill: string, { by, reason }: Decision): StepError {
+function refusal(skill: string, { by, reason }: ApprovalDecision): StepError {
   if (by === null) {
     const days = timeoutMs / dayMs;
     return {

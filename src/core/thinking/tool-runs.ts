@@ -7,7 +7,7 @@ import type { ToolCall, ToolMessage } from '../../adapters/models/model.ts';
 import { endsMidCharacter } from '../../kernel/cut-text.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import { innerPart, type RunPart } from '../journal/run-part.ts';
-import type { SaidMessage } from '../journal/run-steps.ts';
+import type { RunMessage } from '../journal/run-steps.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import { type ActiveGeneration, type RunSurroundings, report } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
@@ -32,7 +32,7 @@ interface ToolOutcome {
   readonly error?: StepError;
   /** The message for the model and the conversation; the step keeps the error's own message. */
   readonly shown?: string;
-  readonly messages?: readonly SaidMessage[] | undefined;
+  readonly messages?: readonly RunMessage[] | undefined;
 }
 
 /**

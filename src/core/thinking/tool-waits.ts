@@ -4,7 +4,7 @@ import { cleanText } from '../../kernel/text.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
 import { JournalFault } from '../journal/records.ts';
 import type { StepError } from '../journal/step-rows.ts';
-import type { WantedWait } from '../journal/waits.ts';
+import type { WaitRequest } from '../journal/waits.ts';
 import type { ActiveGeneration } from './attempt.ts';
 import { stopped } from './thinking-error.ts';
 
@@ -16,7 +16,7 @@ export interface Refused {
 /** The result of a wait, or a refusal for the model. */
 export async function waitFor(
   { attempt, generation, scope }: ActiveGeneration,
-  wanted: WantedWait,
+  wanted: WaitRequest,
 ): Promise<Refused | { readonly output: unknown }> {
   const { signal } = generation.call;
   try {

@@ -31,7 +31,7 @@ const lostAfterMs = 90_000;
 const lostMax = 100;
 
 /** A call that is to be made. */
-export interface WantedCall {
+export interface EmbeddingNeed {
   readonly organizationId: string;
   readonly agentId: string;
   readonly model: string;
@@ -60,7 +60,7 @@ interface EmbeddingCallsDeps {
 /** Reserves the maximum tokens of a call. Does not wait: a budget that other calls have reserved counts as full. */
 export async function openCall(
   { database, clock }: EmbeddingCallsDeps,
-  { organizationId, agentId, model, price, most, expected, share }: WantedCall,
+  { organizationId, agentId, model, price, most, expected, share }: EmbeddingNeed,
 ): Promise<Opening> {
   const now = clock.now();
   const owner = { kind: 'agent', id: agentId } as const;

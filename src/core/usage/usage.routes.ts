@@ -35,7 +35,7 @@ const admin = {
   refusals: adminRefusals,
 };
 
-interface Parts {
+interface UsageSlices {
   readonly usage: UsageLedger;
   readonly budgets: Budgets;
 }
@@ -90,19 +90,19 @@ const apiKeys: Subject = {
 };
 
 /** Below `/api`. */
-export function usageRoutes(server: Server, parts: Parts) {
+export function usageRoutes(server: Server, parts: UsageSlices) {
   server.decorateRequest('owner', null);
   for (const subject of [agents, scheduledJobs]) ownerRoutes(server, parts, subject);
 }
 
 /** Below `/admin`. */
-export function usageAdminRoutes(server: Server, parts: Parts) {
+export function usageAdminRoutes(server: Server, parts: UsageSlices) {
   server.decorateRequest('owner', null);
   ownerRoutes(server, parts, apiKeys);
   listUsageRoute(server, parts);
 }
 
-function ownerRoutes(server: Server, parts: Parts, subject: Subject) {
+function ownerRoutes(server: Server, parts: UsageSlices, subject: Subject) {
   usageOfRoute(server, parts, subject);
   budgetRoutes(server, parts, subject);
 }
@@ -111,13 +111,13 @@ function ownerRoutes(server: Server, parts: Parts, subject: Subject) {
 const ownerOf = (request: FastifyRequest) => (request as unknown as { owner: Owner }).owner;
 
 /** A hook: an unknown owner is 404 before any other check (docs/decisions/order-of-checks.md). */
-function lookUp({ budgets }: Parts, { named }: Subject) {
+function lookUp({ budgets }: UsageSlices, { named }: Subject) {
   return async (request: FastifyRequest) => {
     Object.assign(request, { owner: await budgets.findOwner(named(request)) });
   };
 }
 
-function listUsageRoute(server: Server, { usage }: Parts) {
+function listUsageRoute(server: Server, { usage }: UsageSlices) {
   server.get(
     '/admin/usage',
     {
@@ -141,7 +141,7 @@ function listUsageRoute(server: Server, { usage }: Parts) {
   );
 }
 
-function usageOfRoute(server: Server, parts: Parts, subject: Subject) {
+function usageOfRoute(server: Server, parts: UsageSlices, subject: Subject) {
   const { path, params, noun, owner, security, refusals } = subject;
   server.get(
     `${path}/usage`,
@@ -162,7 +162,7 @@ function usageOfRoute(server: Server, parts: Parts, subject: Subject) {
   );
 }
 
-function budgetRoutes(server: Server, parts: Parts, subject: Subject) {
+function budgetRoutes(server: Server, parts: UsageSlices, subject: Subject) {
   const { path, params, noun, owner, security, refusals } = subject;
   const { budgets } = parts;
   const onRequest = lookUp(parts, subject);

@@ -84,16 +84,16 @@ function ownerDayBody(row: OwnerDayRow) {
   return { organization_id, owner_kind, owner_id, ...dayBody(row), ...limitsBody(row) };
 }
 
-interface Use {
+interface PeriodUse {
   readonly used: number;
   readonly held: number;
 }
 
-function periodBody(limit: number | null, { used, held }: Use) {
+function periodBody(limit: number | null, { used, held }: PeriodUse) {
   return { used, reserved: held, limit, left: leftBody(limit, { used, held }) };
 }
 
-function costBody(limit: number | null, use: Use, partialCalls = 0) {
+function costBody(limit: number | null, use: PeriodUse, partialCalls = 0) {
   return {
     used_usd: usdOf(use.used),
     reserved_usd: usdOf(use.held),
@@ -103,7 +103,7 @@ function costBody(limit: number | null, use: Use, partialCalls = 0) {
   };
 }
 
-function leftBody(limit: number | null, use: Use): number | null {
+function leftBody(limit: number | null, use: PeriodUse): number | null {
   return limit === null ? null : Math.max(0, leftOf({ limit, ...use }));
 }
 
