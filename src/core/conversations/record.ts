@@ -12,17 +12,17 @@ import {
   conversationCounts,
   deleteEmptyConversations,
   deleteMessages,
+  endConversations as endAndCount,
   findLastMessage,
   holdConversations,
   insertConversations,
   insertMessages,
+  lockConversations as lock,
   type MessageRow,
   type NewConversationRow,
   reopenConversation,
   summaryMark,
 } from './conversations.store.ts';
-
-export { endConversations, lockConversations } from './conversations.store.ts';
 
 export type NewConversation = Readonly<
   Omit<NewConversationRow, 'status' | 'created_at' | 'updated_at'>
@@ -128,6 +128,9 @@ function plainRow({ id = newId(), conversation_id, job_id, role, content, at }: 
 function storable(content: string): string {
   return isCleanText(content) ? content : JSON.stringify(content);
 }
+
+export const lockConversations = lock;
+export const endConversations = endAndCount;
 
 export function foldConversationCounts(tx: Transaction, writer: Writer): Promise<void> {
   return conversationCounts.fold(tx, writer);
