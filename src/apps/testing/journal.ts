@@ -84,7 +84,7 @@ export async function beginStep(
   const row = rowOf(journal, known.n);
   if (row.status === 'completed' || isFinalFailure(records, known, attempt)) {
     records.pending.delete(row.n);
-    const end = { n: row.n, at: row.at, told: row.told };
+    const end = { n: row.n, at: row.at, place: row.told };
     if (row.error !== null) return { n: row.n, recorded: { error: row.error, ...end }, after: 0 };
     const recorded = { result: row.result ?? '{}', memory: row.memory, ...end };
     return { n: row.n, recorded, after: 0 };
@@ -98,7 +98,7 @@ export async function beginStep(
 
 export async function endStep(
   journal: ScriptedJournal,
-  { key, kind, n, told }: EndingStep,
+  { key, kind, n, place }: EndingStep,
   end: StepEnd,
 ): Promise<number> {
   const { records, attempt, clock, rows } = journal;
@@ -112,7 +112,7 @@ export async function endStep(
   row.memory = isCompleted ? end.memory : [];
   row.attempt = isCompleted || end.wasStopped !== true ? attempt : null;
   row.seen_to = kind === 'step' && !isCompleted ? rows.length : null;
-  row.told = told;
+  row.told = place;
   row.at = clock.now();
   const known = records.byKey.get(key);
   const { status, seen_to } = row;

@@ -111,7 +111,7 @@ async function answerWait(
       const telling = scope.work();
       await turn.ended(n);
       telling();
-    } else await turn.recorded({ n, at: row.at, told: row.told });
+    } else await turn.recorded({ n, at: row.at, place: row.told });
     const result = resultOf(row);
     if ('error' in result) throw Object.assign(new Error(), result.error, { at: row.at });
     return { value: result.value, at: row.at };

@@ -8,7 +8,7 @@ import { ChildRuns } from '../../core/executors/child-runs.ts';
 import { Outbox } from '../../core/executors/lines.ts';
 import type { ChildMessage, ContextTuple } from '../../core/executors/protocol.ts';
 import { ReplayOrder } from '../../core/jobs/replay-order.ts';
-import { nextTold } from '../../core/journal/records.ts';
+import { nextPlace } from '../../core/journal/records.ts';
 import { wholeRun } from '../../core/journal/run-part.ts';
 import { type RunMessage, RunSteps } from '../../core/journal/run-steps.ts';
 import { WaitScope } from '../../core/journal/wait-scope.ts';
@@ -93,7 +93,7 @@ function placesOf(journal: ScriptedJournal) {
       const row = journal.rows[n - 1];
       if (row !== undefined) row.told = place;
     },
-    awaited: () => nextTold(journal.records),
+    awaited: () => nextPlace(journal.records),
   };
 }
 

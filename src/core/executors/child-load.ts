@@ -22,10 +22,10 @@ import {
   type SnapshotRecorder,
 } from '../skills/sources/snapshot.ts';
 import { describeFailure } from './failure.ts';
-import type { ChildMessage } from './protocol.ts';
+import { gather, type Outbox, send } from './lines.ts';
 import type { Runnable } from './skill-calls.ts';
 
-export interface LoadDeps {
+export interface ChildLoad {
   /** File descriptor of the skills snapshot. */
   readonly snapshotFd: number;
   readonly skillsDirs: readonly string[];
@@ -33,40 +33,34 @@ export interface LoadDeps {
   readonly setAside: readonly string[];
   /** What runs find, by key. */
   readonly skills: Map<string, Runnable>;
-  readonly parent: {
-    /** Sends a message at once: the code that is imported next may never return. */
-    send(message: ChildMessage): void;
-    /** Sends a message together with the next one. */
-    gather(message: ChildMessage): void;
-  };
+  /** To the parent. */
+  readonly outbox: Outbox;
 }
 
 /** Loads what every load needs: the catalog and the validator of schemas. */
-export async function prepareLoad({ skillsDirs }: Pick<LoadDeps, 'skillsDirs'>): Promise<void> {
+export async function prepareLoad({ skillsDirs }: Pick<ChildLoad, 'skillsDirs'>): Promise<void> {
   await loadSkillModules(skillsDirs.filter((dir) => isInstalled(dir)));
   checkSchema({ type: 'object' });
 }
 
 /** Any fault ends this load. */
-export async function loadFirst(deps: LoadDeps): Promise<void> {
-  const { snapshotFd, skillsDirs } = deps;
-  const { send, gather } = deps.parent;
+export async function loadFirst(deps: ChildLoad): Promise<void> {
+  const { snapshotFd, skillsDirs, outbox } = deps;
   const snapshot = recordSnapshot(snapshotFd, skillsDirs);
   const modules = await loadSkillModules(skillsDirs, {
     ...optionsOf(deps, snapshot),
-    onLeftOut: ({ file, message }) => send(['left-out', file, message]),
+    onLeftOut: ({ file, message }) => send(outbox, ['left-out', file, message]),
   });
   snapshot.seal({ ...recordOf(modules), kept: [] });
   for (const module of modules) {
     add(deps, module);
-    gather(['skill', module.skill]);
+    gather(outbox, ['skill', module.skill]);
   }
 }
 
 /** A skill that no longer loads fails its own runs; the other skills are loaded. */
-export async function loadAgain(deps: LoadDeps): Promise<void> {
-  const { snapshotFd, skills, setAside } = deps;
-  const { send } = deps.parent;
+export async function loadAgain(deps: ChildLoad): Promise<void> {
+  const { snapshotFd, skills, setAside, outbox } = deps;
   const snapshot = loadFromSnapshot(snapshotFd);
   for (const { key, file } of snapshot.skills) {
     if (setAside.includes(file)) {
@@ -74,13 +68,13 @@ export async function loadAgain(deps: LoadDeps): Promise<void> {
       continue;
     }
     try {
-      send(['loading', file]);
+      send(outbox, ['loading', file]);
       const module = await loadSkillModule(file, snapshot);
       if (module.skill.key !== key) throw new SkillLoadError(file, `no longer defines ${key}`);
       add(deps, module);
     } catch (error) {
       skills.set(key, notLoaded(key));
-      send(['unloaded', file, describeFailure(error).message]);
+      send(outbox, ['unloaded', file, describeFailure(error).message]);
     }
   }
   for (const skill of snapshot.unchanged) {
@@ -90,11 +84,10 @@ export async function loadAgain(deps: LoadDeps): Promise<void> {
 }
 
 /** Imports the files that the plan does not exclude. A fault costs the skill of its file alone. */
-export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> {
-  const { snapshotFd, skillsDirs } = deps;
-  const { send, gather } = deps.parent;
+export async function loadByPlan(deps: ChildLoad, plan: LoadPlan): Promise<void> {
+  const { snapshotFd, skillsDirs, outbox } = deps;
   const snapshot = recordSnapshot(snapshotFd, skillsDirs);
-  const leaveOut = ({ file, message }: SkillLoadError) => send(['left-out', file, message]);
+  const leaveOut = ({ file, message }: SkillLoadError) => send(outbox, ['left-out', file, message]);
   const files = new Set(findSkillFiles(skillsDirs, { onFault: leaveOut, onLeftOut: leaveOut }));
   const unchanged = plan.unchanged.filter(({ file }) => files.has(file));
   for (const skill of unchanged) {
@@ -114,7 +107,7 @@ export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> 
       if (!(error instanceof SkillLoadError)) throw error;
       leaveOut(error);
     }
-    if (!isInstalled(file)) gather(['files', file, snapshot.graph.filesOf(file)]);
+    if (!isInstalled(file)) gather(outbox, ['files', file, snapshot.graph.filesOf(file)]);
   }
   const isLoaded = new Set(loaded.map(({ skill }) => skill.file));
   const kept = plan.kept.filter(
@@ -125,15 +118,16 @@ export async function loadByPlan(deps: LoadDeps, plan: LoadPlan): Promise<void> 
   snapshot.seal({ ...recorded, unchanged: [...unchanged, ...recorded.unchanged], kept });
   for (const [number, one] of kept.entries()) {
     const { file } = one.skill;
-    if (!(await isUsable(deps, one, number, plan))) gather(['failing', file]);
+    if (!(await isUsable(deps, one, number, plan))) gather(outbox, ['failing', file]);
   }
   const all = [...loaded, ...kept].map(({ skill }) => skill).concat(unchanged);
-  for (const skill of all.sort((a, b) => (a.file < b.file ? -1 : 1))) gather(['skill', skill]);
+  for (const skill of all.sort((a, b) => (a.file < b.file ? -1 : 1)))
+    gather(outbox, ['skill', skill]);
 }
 
-function optionsOf({ parent: { send } }: LoadDeps, { read, graph }: SnapshotRecorder) {
+function optionsOf({ outbox }: ChildLoad, { read, graph }: SnapshotRecorder) {
   return {
-    onFile: (file: string) => send(['loading', file]),
+    onFile: (file: string) => send(outbox, ['loading', file]),
     // The platform's own tests have checked the catalog's.
     checkSchemas: (file: string) => !isInstalled(file),
     read,
@@ -152,7 +146,7 @@ function recordOf(modules: readonly SkillModule[]) {
   return { skills, unchanged };
 }
 
-function add({ skills }: LoadDeps, { skill, run }: SkillModule): void {
+function add({ skills }: ChildLoad, { skill, run }: SkillModule): void {
   skills.set(skill.key, {
     run,
     validateInput: compileSchema(skill.parameters),
@@ -161,7 +155,7 @@ function add({ skills }: LoadDeps, { skill, run }: SkillModule): void {
 }
 
 /** Adds a skill that is imported at its first run. */
-function addLater(deps: LoadDeps, skill: LoadedSkill, load: () => Promise<SkillModule>): void {
+function addLater(deps: ChildLoad, skill: LoadedSkill, load: () => Promise<SkillModule>): void {
   let module: Promise<SkillModule> | undefined;
   add(deps, {
     skill,
@@ -177,7 +171,7 @@ function addLater(deps: LoadDeps, skill: LoadedSkill, load: () => Promise<SkillM
   });
 }
 
-function addKept(deps: LoadDeps, kept: readonly KeptSkill[]): void {
+function addKept(deps: ChildLoad, kept: readonly KeptSkill[]): void {
   provideKeptModules(kept);
   for (const [number, { skill, files }] of kept.entries()) {
     addLater(deps, skill, () => loadKept({ skill, files }, number));
@@ -192,7 +186,7 @@ function loadKept({ skill: { file }, files }: KeptSkill, number: number): Promis
 
 /** Whether the runs of a kept skill can succeed: its packages, whose texts are not kept, may have changed or gone. */
 async function isUsable(
-  { parent: { send } }: LoadDeps,
+  { outbox }: ChildLoad,
   kept: KeptSkill,
   number: number,
   { avoided }: LoadPlan,
@@ -202,7 +196,7 @@ async function isUsable(
   if (now.every(({ path, stamp }) => stampOf(path) === stamp)) return true;
   // Its import may not end, as that of the newest version does not.
   if (avoided.includes(file)) return now.every(({ path }) => stampOf(path) !== 'none');
-  send(['loading', file]);
+  send(outbox, ['loading', file]);
   return loadKept(kept, number).then(
     () => true,
     () => false,

@@ -13,18 +13,18 @@ import { provideAuthorModule } from '../skills/sources/author-module.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import type { LoadPlan } from '../skills/sources/load-plan.ts';
 import { type Answer, createAnswerOrder, isAnswer } from './answer-order.ts';
-import { type LoadDeps, loadAgain, loadByPlan, loadFirst, prepareLoad } from './child-load.ts';
+import { type ChildLoad, loadAgain, loadByPlan, loadFirst, prepareLoad } from './child-load.ts';
 import { ChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
 import { openInspector } from './inspector.ts';
 import { logCharsMax } from './limits.ts';
 import { createLineMarker } from './line-mark.ts';
-import { createLineReader, Outbox } from './lines.ts';
+import { createLineReader, Outbox, send } from './lines.ts';
 import { createMark } from './now-running.ts';
 import type { Run } from './part.ts';
 import { endProcess, installGuards } from './process-guards.ts';
-import type { ChildMessage, ParentMessage } from './protocol.ts';
+import type { ParentMessage } from './protocol.ts';
 import { Pieces } from './redaction.ts';
 import type { Runnable } from './skill-calls.ts';
 
@@ -66,7 +66,7 @@ const runs = new ChildRuns(skills, outbox);
 /** Resolved when a prepared child may load. */
 const planned = Promise.withResolvers<LoadPlan>();
 const { skillsDirs, setAside } = settings;
-const loading: LoadDeps = { snapshotFd, skillsDirs, setAside, skills, parent: { send, gather } };
+const loading: ChildLoad = { snapshotFd, skillsDirs, setAside, skills, outbox };
 const answered = createAnswerOrder(dispatch);
 
 limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`), print);
@@ -80,7 +80,7 @@ function print(stream: 'stdout' | 'stderr', text: string): string | undefined {
   // The parent keeps the secrets out of what no run prints.
   if (run === undefined || run.isOver) return text;
   const shown = run.secrets === undefined ? text : piecesOf(run, stream).take(text);
-  if (shown !== '') send(['print', run.id, stream, shown.slice(0, logCharsMax).trimEnd()]);
+  if (shown !== '') send(outbox, ['print', run.id, stream, shown.slice(0, logCharsMax).trimEnd()]);
   return undefined;
 }
 
@@ -135,17 +135,12 @@ async function load(): Promise<void> {
   } catch (error) {
     const isLoadError = error instanceof SkillLoadError;
     const { message, stack } = describeFailure(error);
-    send(['refused', isLoadError ? error.file : '', isLoadError ? message : (stack ?? message)]);
+    send(outbox, [
+      'refused',
+      isLoadError ? error.file : '',
+      isLoadError ? message : (stack ?? message),
+    ]);
   }
-}
-
-function send(message: ChildMessage): void {
-  gather(message);
-  outbox.flush();
-}
-
-function gather(message: ChildMessage): void {
-  outbox.push(JSON.stringify(message));
 }
 
 /** New lines wait until the parent has read the earlier messages. */
@@ -208,7 +203,7 @@ function isLate(): boolean {
 }
 
 function dispatch(message: ParentMessage): void {
-  if (isLate()) send(['alive']);
+  if (isLate()) send(outbox, ['alive']);
   switch (message[0]) {
     case 'run':
       mark.begin(message[1], message[2]);

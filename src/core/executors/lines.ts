@@ -3,6 +3,7 @@
  * The outbox gathers the messages of one turn of the event loop and writes them as one line.
  */
 import { frameCharsSoft } from './limits.ts';
+import type { ChildMessage } from './protocol.ts';
 
 const newline = 10;
 
@@ -68,4 +69,15 @@ export class Outbox {
     this.#gathered = '';
     this.#write(this.#head === undefined ? `[${body}]\n` : `[${this.#head()},${body}]\n`);
   }
+}
+
+/** Sends a message of the child at once: the code that is imported next may never return. */
+export function send(outbox: Outbox, message: ChildMessage): void {
+  gather(outbox, message);
+  outbox.flush();
+}
+
+/** Sends a message of the child together with the next one. */
+export function gather(outbox: Outbox, message: ChildMessage): void {
+  outbox.push(JSON.stringify(message));
 }

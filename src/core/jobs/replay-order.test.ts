@@ -36,8 +36,8 @@ test('ends on record are told once all questions are decided, in the order in wh
   const [a, b, c] = [order.enter(), order.enter(), order.enter()];
 
   // The moments are in the other order.
-  void a.recorded({ n: 1, at: 10, told: 2 }).then(() => given.push('a'));
-  void b.recorded({ n: 2, at: 30, told: 1 }).then(() => given.push('b'));
+  void a.recorded({ n: 1, at: 10, place: 2 }).then(() => given.push('a'));
+  void b.recorded({ n: 2, at: 30, place: 1 }).then(() => given.push('b'));
   await turns();
   expect(given).toEqual([]);
 
@@ -53,10 +53,10 @@ test('ends that no run was told come last, by moment and number, and get places'
   const { order, places } = newOrder();
   const given: number[] = [];
   const ends = [
-    { n: 4, at: 5, told: null },
-    { n: 3, at: 5, told: null },
-    { n: 2, at: 1, told: null },
-    { n: 1, at: 9, told: 7 },
+    { n: 4, at: 5, place: null },
+    { n: 3, at: 5, place: null },
+    { n: 2, at: 1, place: null },
+    { n: 1, at: 9, place: 7 },
   ];
   const asked = ends.map((end) => ({ end, turn: order.enter() }));
   for (const { end, turn } of asked) void turn.recorded(end).then(() => given.push(end.n));
@@ -78,8 +78,8 @@ test('a wait beside a step is told in its place, however long the way of the ans
     const { order } = newOrder();
     const given: string[] = [];
     const [step, wait] = [order.enter(), order.enter()];
-    void answered(wait.recorded({ n: 2, at: 5, told: 2 }), hops[0]).then(() => given.push('wait'));
-    void answered(step.recorded({ n: 1, at: 5, told: 1 }), hops[1]).then(() => given.push('step'));
+    void answered(wait.recorded({ n: 2, at: 5, place: 2 }), hops[0]).then(() => given.push('wait'));
+    void answered(step.recorded({ n: 1, at: 5, place: 1 }), hops[1]).then(() => given.push('step'));
     await turns();
     expect(given).toEqual(['step', 'wait']);
   }
@@ -122,8 +122,8 @@ test('an end that cannot be written does not hold those after it', async () => {
 test('a question that comes alone is answered at once', async () => {
   const { order } = newOrder();
   order.enter().notRecorded();
-  await order.enter().recorded({ n: 1, at: 1, told: 2 });
-  await order.enter().recorded({ n: 2, at: 0, told: 1 });
+  await order.enter().recorded({ n: 1, at: 1, place: 2 });
+  await order.enter().recorded({ n: 2, at: 0, place: 1 });
 });
 
 /** A chain of steps with the places 1 to 3 beside a wait; what the code is told, in order. */
@@ -133,7 +133,7 @@ async function raced(waitTold: number | null, awaited: number[]) {
   const ask = async (name: string, told: number | null) => {
     const turn = order.enter();
     more.awaited.splice(0, more.awaited.length, ...more.awaited.filter((one) => one !== told));
-    await turn.recorded({ n: told ?? 9, at: 1, told });
+    await turn.recorded({ n: told ?? 9, at: 1, place: told });
     given.push(name);
   };
   const chain = async () => {
@@ -166,7 +166,7 @@ test('a wait that ends while a chain of steps is replayed is told after it', asy
 
   const asked = order.enter();
   awaited.pop();
-  void asked.recorded({ n: 1, at: 1, told: 10 }).then(() => given.push('step'));
+  void asked.recorded({ n: 1, at: 1, place: 10 }).then(() => given.push('step'));
   await turns();
 
   expect(given).toEqual(['step', 'wait']);
@@ -181,7 +181,7 @@ test('a step that ends while a chain of steps is replayed is told after it, and 
 
   const asked = order.enter();
   awaited.pop();
-  void asked.recorded({ n: 1, at: 1, told: 10 }).then(() => given.push('step on record'));
+  void asked.recorded({ n: 1, at: 1, place: 10 }).then(() => given.push('step on record'));
   await turns();
 
   expect(given).toEqual(['step on record', 'step now']);
@@ -192,7 +192,7 @@ test('a step that ends before the code can ask for ends on record moves these be
   const { order, places } = newOrder(10, 20);
 
   await order.write(async () => {}, 10);
-  await order.enter().recorded({ n: 1, at: 1, told: 10 });
+  await order.enter().recorded({ n: 1, at: 1, place: 10 });
 
   expect([...places]).toEqual([[1, 101]]);
 });

@@ -105,9 +105,9 @@ export class ReplayOrder {
   }
 
   /** Holds an end of now, if an end on record may come before it. */
-  #holdNew(n: number, told: number | null): Promise<void> | undefined {
-    if (this.#held.length === 0 && !this.#isAwaiting(told)) return undefined;
-    const held = this.#hold({ n, at: Number.MAX_SAFE_INTEGER, told });
+  #holdNew(n: number, place: number | null): Promise<void> | undefined {
+    if (this.#held.length === 0 && !this.#isAwaiting(place)) return undefined;
+    const held = this.#hold({ n, at: Number.MAX_SAFE_INTEGER, place });
     void this.#giveHeld();
     return held;
   }
@@ -119,7 +119,7 @@ export class ReplayOrder {
     this.#isGiving = true;
     for (let isFirst = true; this.#undecided === 0; isFirst = false) {
       const [first] = this.#held.sort(compare);
-      if (first === undefined || this.#isAwaiting(first.told)) break;
+      if (first === undefined || this.#isAwaiting(first.place)) break;
       if (!isFirst) {
         await turnOfLoop();
         // Meanwhile the code may have asked for an end with an earlier place.
@@ -134,8 +134,8 @@ export class ReplayOrder {
   }
 
   /** Whether the place of a held end is the one in which the run gets it: it has one, and is not too late. */
-  #isInPlace({ n, told }: HeldEnd): boolean {
-    return n === newStep || (told !== null && told > this.#last);
+  #isInPlace({ n, place }: HeldEnd): boolean {
+    return n === newStep || (place !== null && place > this.#last);
   }
 
   /** Whether the code has still to ask for an end with an earlier place. */
@@ -160,8 +160,8 @@ export class ReplayOrder {
 
 /** Ends that no run has got are ordered by their timestamps. */
 function compare(a: RecordedEnd, b: RecordedEnd): number {
-  if (a.told !== null && b.told !== null) return a.told - b.told;
-  if (a.told !== b.told) return a.told === null ? 1 : -1;
+  if (a.place !== null && b.place !== null) return a.place - b.place;
+  if (a.place !== b.place) return a.place === null ? 1 : -1;
   return a.at - b.at || a.n - b.n;
 }
 

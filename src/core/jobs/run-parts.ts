@@ -7,7 +7,7 @@
 import { permanentError } from '../../kernel/permanent-error.ts';
 import type { ObservedStep } from '../context/run-observer.ts';
 import type { RunHandlers } from '../executors/run.ts';
-import { nextTold } from '../journal/records.ts';
+import { nextPlace } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
@@ -292,7 +292,7 @@ function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
       awaited: () =>
         attempt.records === undefined || within !== undefined
           ? Number.POSITIVE_INFINITY
-          : nextTold(attempt.records),
+          : nextPlace(attempt.records),
     },
     signal,
   );

@@ -53,7 +53,7 @@ async function turns(): Promise<void> {
 test('a wait that ends before the run is known to wait is answered', async () => {
   const { waits, ends, isOpen, suspensions } = waitsOf();
   const answer = waits.wait(wanted, waits.scope, never);
-  ends.set(1, { value: 'paid', at: 5, told: null });
+  ends.set(1, { value: 'paid', at: 5, place: null });
 
   await waits.look();
   isOpen();
@@ -79,7 +79,7 @@ test('an end before the run was asked to be unloaded counts as told', async () =
   const { waits, ends, isOpen } = waitsOf();
   const answer = waits.wait(wanted, waits.scope, never);
   isOpen();
-  ends.set(1, { value: null, at: 5, told: null });
+  ends.set(1, { value: null, at: 5, place: null });
   await Promise.resolve();
   await waits.look();
   await answer;
@@ -97,7 +97,7 @@ test('a run that was asked to be unloaded gets no answer, unless it asks somethi
   isOpen();
   await turns();
   expect(suspensions()).toBe(1);
-  ends.set(1, { value: null, at: 5, told: null });
+  ends.set(1, { value: null, at: 5, place: null });
 
   await waits.look();
   await turns();
@@ -114,7 +114,7 @@ test('one that is still there after a second gets its answer, and may not have g
   const answer = waits.wait(wanted, waits.scope, never);
   isOpen();
   await turns();
-  ends.set(1, { value: null, at: 5, told: null });
+  ends.set(1, { value: null, at: 5, place: null });
   clock.advance(1_000);
 
   await waits.look();

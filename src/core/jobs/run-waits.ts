@@ -76,8 +76,8 @@ export class RunWaits {
       const journal = this.#parts.journal();
       const wait = await journal.beginWait(kinds, wanted);
       if ('end' in wait) {
-        const { at, told } = wait.end;
-        await turn?.recorded({ n: wait.n, at, told });
+        const { at, place } = wait.end;
+        await turn?.recorded({ n: wait.n, at, place });
         return answerOf(wait.end);
       }
       if (!wait.isOnRecord) context.observers.waitBegun(journal.job, wait);

@@ -36,14 +36,14 @@ export interface BegunStep {
   readonly n: number;
   /** How it ended before; undefined when the step has to run now. */
   readonly recorded: (StepEnd & RecordedEnd) | undefined;
-  /** Ends on record with places before this one are told before its end. */
+  /** Ends on record with places before this one come before its end. */
   readonly after: number;
 }
 
-/** An open step that ends; `told` is the place of its end in the order in which the run gets ends. */
+/** An open step that ends; `place` is that of its end in the order in which the run gets ends. */
 export interface EndingStep extends Pick<StepRequest, 'key' | 'kind'> {
   readonly n: number;
-  readonly told: number;
+  readonly place: number;
 }
 
 /** The number of a step that is not on record yet. */
@@ -58,7 +58,7 @@ export async function endOnRecord(
 ): Promise<StepEnd & RecordedEnd> {
   const { n } = step;
   const row = await resultOf((await claim.records()).results, step);
-  const end = { n, at: row?.finished_at ?? claim.job.created_at, told: row?.told ?? null };
+  const end = { n, at: row?.finished_at ?? claim.job.created_at, place: row?.told ?? null };
   if (row?.status === 'completed' && row.result !== null) {
     const memory = row.memory === null ? [] : (JSON.parse(row.memory) as MemoryChange[]);
     return { result: row.result, memory, ...end };

@@ -65,7 +65,7 @@ export class Journal extends OpenClaim {
   }
 
   /** Ends a step. Returns the time of its end. */
-  async endStep({ key, kind, n, told }: EndingStep, end: StepEnd): Promise<number> {
+  async endStep({ key, kind, n, place }: EndingStep, end: StepEnd): Promise<number> {
     const { job, clock } = this;
     const records = await this.records();
     const counter = await this.numbers();
@@ -85,7 +85,7 @@ export class Journal extends OpenClaim {
         error: isCompleted ? null : JSON.stringify(end.error),
         attempt,
         seen_to,
-        told,
+        told: place,
         now,
       }),
     );
@@ -167,7 +167,7 @@ export class Journal extends OpenClaim {
         if (result) expired.push({ job_id: job.id, n, result });
       }
       await endWaitingSteps(tx, expired, now);
-      return new Map(expired.map(({ n, result }) => [n, { ...result, at: now, told: null }]));
+      return new Map(expired.map(({ n, result }) => [n, { ...result, at: now, place: null }]));
     });
   }
 
@@ -205,7 +205,7 @@ export class Journal extends OpenClaim {
     return {
       value: (JSON.parse(end.result) as { value: unknown }).value,
       at: end.at,
-      told: end.told,
+      place: end.place,
     };
   }
 }

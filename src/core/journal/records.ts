@@ -44,11 +44,11 @@ export interface StepPlace extends Pick<StepRecord, 'name' | 'parent' | 'digest'
   readonly key: string;
 }
 
-/** An end on record. `told` is its place in the order in which the job's runs got ends, null if none has got it. */
+/** An end on record. `place` is that in the order in which the job's runs got ends, null if none has got it. */
 export interface RecordedEnd {
   readonly n: number;
   readonly at: number;
-  readonly told: number | null;
+  readonly place: number | null;
 }
 
 export interface Records {
@@ -64,7 +64,7 @@ export interface Records {
   /** Records within called skills that did not complete; they are to be asked for once those run again. */
   readonly inner: Map<number, StepRecord[]>;
   /** The pending records whose end an earlier run got, the last one first, and those that this run has got meanwhile. */
-  readonly told: StepRecord[];
+  readonly ends: StepRecord[];
 }
 
 const isWait: ReadonlySet<StepKind> = new Set(waitKinds);
@@ -79,7 +79,7 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
     bytes: 0,
     pending: new Map(),
     inner: new Map(),
-    told: [],
+    ends: [],
   };
   const hasWaited = rows.some(({ kind }) => isWait.has(kind));
   const required = new Set<string>();
@@ -101,7 +101,7 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
     if (row.parent === null) records.pending.set(row.n, record);
     else addTo(records.inner, row.parent, record);
   }
-  noteTold(records, records.pending.values());
+  noteEnds(records, records.pending.values());
   return records;
 }
 
@@ -113,19 +113,19 @@ export function heldKey(place: string): string {
 const heldPrefix = 'held:';
 const isHeld = (key: string) => key.startsWith(heldPrefix);
 
-function noteTold({ told }: Records, added: Iterable<StepRecord>): void {
-  const length = told.length;
-  for (const record of added) if (record.told !== null) told.push(record);
-  if (told.length > length) told.sort((a, b) => (b.told ?? 0) - (a.told ?? 0));
+function noteEnds({ ends }: Records, added: Iterable<StepRecord>): void {
+  const length = ends.length;
+  for (const record of added) if (record.told !== null) ends.push(record);
+  if (ends.length > length) ends.sort((a, b) => (b.told ?? 0) - (a.told ?? 0));
 }
 
 /** The least place of the recorded ends that the run has not got yet; infinite without any. */
-export function nextTold({ told, pending }: Records): number {
+export function nextPlace({ ends, pending }: Records): number {
   for (;;) {
-    const last = told.at(-1);
+    const last = ends.at(-1);
     if (last === undefined) return Number.POSITIVE_INFINITY;
     if (pending.has(last.n)) return last.told ?? 0;
-    told.pop();
+    ends.pop();
   }
 }
 
@@ -160,7 +160,7 @@ export function noteRunning(records: Records, n: number): void {
   pending.delete(n);
   const within = inner.get(n) ?? [];
   for (const record of within) pending.set(record.n, record);
-  noteTold(records, within);
+  noteEnds(records, within);
   inner.delete(n);
 }
 

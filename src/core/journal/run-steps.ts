@@ -134,17 +134,17 @@ export class RunSteps {
   }
 
   /**
-   * Ends a step; resolves to when it ended. `told` is the place of the end in the order in which the run gets ends;
+   * Ends a step; resolves to when it ended. `place` is that of the end in the order in which the run gets ends;
    * `wasStopped` if the run is being stopped.
    */
-  async end(payload: unknown, told: number, wasStopped: boolean): Promise<{ at: number }> {
+  async end(payload: unknown, place: number, wasStopped: boolean): Promise<{ at: number }> {
     const { journal } = this.#parts;
     const { step, ...given } = readEnd(payload);
     const ended = this.#open.get(step);
     if (ended === undefined) throw permanentError('there is no such step');
     this.#open.delete(step);
     const { key, kind } = ended;
-    const ending = { key, kind, n: step, told };
+    const ending = { key, kind, n: step, place };
     if ('error' in given) {
       return { at: await journal.endStep(ending, { ...given, wasStopped }) };
     }

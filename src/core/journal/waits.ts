@@ -9,10 +9,10 @@ export interface WaitRequest extends Omit<StepPlace, 'digest'> {
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
-/** How a wait ended, and when; `told` as in `RecordedEnd`. */
+/** How a wait ended, and when; `place` as in `RecordedEnd`. */
 export type WaitEnd = ({ readonly value: unknown } | { readonly error: StepFailure }) & {
   readonly at: number;
-  readonly told: number | null;
+  readonly place: number | null;
 };
 
 /** A wait on record that has not ended. */

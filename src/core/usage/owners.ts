@@ -23,7 +23,7 @@ export type NamedOwner =
   | { readonly kind: 'api_key'; readonly id: string };
 
 /** Looks up owners of a kind that can be deleted. Both throw `404 not_found` for an unknown one. */
-interface Lookup {
+export interface OwnerLookup {
   find(organizationId: string, id: string): Promise<unknown>;
   /** Locks the owner against deletion until the transaction ends. */
   lock(tx: Transaction, organizationId: string, id: string): Promise<unknown>;
@@ -31,8 +31,8 @@ interface Lookup {
 
 /** Where the owners are found. */
 export interface OwnerLookups {
-  readonly agents: Lookup;
-  readonly scheduledJobs: Lookup;
+  readonly agents: OwnerLookup;
+  readonly scheduledJobs: OwnerLookup;
   readonly apiKeys: ApiKeys;
 }
 
