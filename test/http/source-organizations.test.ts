@@ -102,6 +102,17 @@ describe('a source with credentials', () => {
       },
     ],
     [
+      'a document with such a server of a path that it refers to',
+      'openapi-imports',
+      {
+        document: {
+          ...document,
+          paths: { '/a': { $ref: '#/components/pathItems/a' } },
+          components: { pathItems: { a: { servers: [{ url: '/services/T024BE7LD' }] } } },
+        },
+      },
+    ],
+    [
       'a document whose server is a variable',
       'openapi-imports',
       {

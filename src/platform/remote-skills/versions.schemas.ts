@@ -15,7 +15,9 @@ const organizationsMax = 500;
 
 export const OrganizationsField = Type.Optional(
   Type.Array(Type.String({ pattern: `^\\*$|${slugPattern}` }), {
-    ...{ minItems: 1, maxItems: organizationsMax, uniqueItems: true },
+    minItems: 1,
+    maxItems: organizationsMax,
+    uniqueItems: true,
     description:
       'The organizations that the skills belong to; for others they do not exist. ["*"] for all. Required where ' +
       'the source may have credentials, because each of these organizations acts with them: headers, an environment, ' +
@@ -24,7 +26,26 @@ export const OrganizationsField = Type.Optional(
   }),
 );
 
-export const sourceOrganizations = {
+/** The name of a source, after which the category of its skills is named. */
+export const SourceName = (kind: 'mcp' | 'api') =>
+  Type.String({
+    pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',
+    maxLength: 50,
+    description: `In kebab case; its skills have the category ${kind}-<name>.`,
+  });
+
+export const Text = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, description });
+
+export const TimeoutMs = (description: string) =>
+  Type.Optional(
+    Type.Integer({ minimum: 1_000, maximum: 3_600_000, default: 60_000, description }),
+  );
+
+/** What the API shows of a source of any kind; `tools` is what it offers. */
+export const sourceFields = (kind: 'mcp' | 'api', tools: string) => ({
+  name: SourceName(kind),
+  category: Type.String({ description: 'The category of its skills, which is also their scope.' }),
   organizations: Type.Array(Type.String(), {
     description: 'The organizations that the skills belong to; ["*"] for all.',
   }),
@@ -33,8 +54,59 @@ export const sourceOrganizations = {
       'false: an earlier version of the platform has stored it, and it belongs to all organizations until an ' +
       'administrator names some, or ["*"].',
   }),
+  timeout_ms: Type.Integer(),
+  fault: Nullable(Type.String({ description: 'Why the last refresh failed.' })),
+  fault_at: Nullable(Timestamp),
+  refreshed_at: Nullable(Timestamp),
+  left_out: Type.Array(Type.Object({ tool: Type.String(), reason: Type.String() }), {
+    description: `${tools} that could not become skills: the first 100.`,
+  }),
+  left_out_total: Type.Integer(),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+});
+export const exampleSource = {
+  organizations: ['acme'],
+  are_organizations_named: true,
+  timeout_ms: 60_000,
+  status: 'available',
+  fault: null,
+  fault_at: null,
+  refreshed_at: '2026-01-01T00:00:00.000Z',
+  left_out: [],
+  left_out_total: 0,
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
 };
-export const exampleOrganizations = { organizations: ['acme'], are_organizations_named: true };
+
+/** The versions of the skills of a source: their number in a list, and all of a source itself. */
+export const VersionCounts = Type.Object(
+  {
+    active: Type.Integer(),
+    quarantined: Type.Integer(),
+    withdrawn: Type.Integer(),
+    rejected: Type.Integer(),
+  },
+  { description: 'Versions of its skills by state.' },
+);
+export const exampleCounts = { active: 12, quarantined: 1, withdrawn: 0, rejected: 0 };
+
+/** The path of a source, and that of a version of a skill of it. */
+export const SourceParams = (what: string, example: string) =>
+  Type.Object({
+    name: Type.String({ description: `The name of the ${what}.`, examples: [example] }),
+  });
+export const SourceSkillParams = (what: string, example: string, skill: string) =>
+  Type.Object({
+    ...SourceParams(what, example).properties,
+    version: Type.String({ description: 'The version.', examples: ['v1.1'] }),
+    skillName: Type.String({ description: 'The name of the skill.', examples: [skill] }),
+  });
+
+export const ReadDigest = Type.String({
+  pattern: '^[0-9a-f]{64}$',
+  description: 'The digest of the version as it was read; another one is refused.',
+});
 
 const version = {
   skill: Type.String({ description: 'category/version/name.' }),
@@ -109,14 +181,4 @@ export const PinnedVersion = Type.Object(
       },
     ],
   },
-);
-
-export const VersionCounts = Type.Object(
-  {
-    active: Type.Integer(),
-    quarantined: Type.Integer(),
-    withdrawn: Type.Integer(),
-    rejected: Type.Integer(),
-  },
-  { description: 'Versions of its skills by state.' },
 );

@@ -1628,6 +1628,20 @@ export interface components {
             organizations: string[];
             /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
             are_organizations_named: boolean;
+            timeout_ms: number;
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description Tools that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
             url: string | null;
             command: string | null;
             args: string[];
@@ -1643,7 +1657,6 @@ export interface components {
                 issuer: string | null;
                 scope?: string;
             } | null;
-            timeout_ms: number;
             /** @description Tools, by their names at the server, that may be called again after a failure. */
             idempotent_tools: string[];
             trust_annotations: boolean;
@@ -1652,9 +1665,6 @@ export interface components {
              * @enum {string}
              */
             status: "new" | "available" | "failing" | "needs_authorization";
-            fault: string | null;
-            fault_at: string | null;
-            refreshed_at: string | null;
             /** @description What the server says of itself; nothing of it is used. */
             server: {
                 name: string | null;
@@ -1662,16 +1672,6 @@ export interface components {
                 protocol: string | null;
                 instructions: string | null;
             };
-            /** @description Tools that could not become skills: the first 100. */
-            left_out: {
-                tool: string;
-                reason: string;
-            }[];
-            left_out_total: number;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
             /** @description Versions of its skills by state. */
             skills: {
                 active: number;
@@ -1767,6 +1767,20 @@ export interface components {
             organizations: string[];
             /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
             are_organizations_named: boolean;
+            timeout_ms: number;
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description Tools that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
             url: string | null;
             command: string | null;
             args: string[];
@@ -1782,7 +1796,6 @@ export interface components {
                 issuer: string | null;
                 scope?: string;
             } | null;
-            timeout_ms: number;
             /** @description Tools, by their names at the server, that may be called again after a failure. */
             idempotent_tools: string[];
             trust_annotations: boolean;
@@ -1791,9 +1804,6 @@ export interface components {
              * @enum {string}
              */
             status: "new" | "available" | "failing" | "needs_authorization";
-            fault: string | null;
-            fault_at: string | null;
-            refreshed_at: string | null;
             /** @description What the server says of itself; nothing of it is used. */
             server: {
                 name: string | null;
@@ -1801,16 +1811,6 @@ export interface components {
                 protocol: string | null;
                 instructions: string | null;
             };
-            /** @description Tools that could not become skills: the first 100. */
-            left_out: {
-                tool: string;
-                reason: string;
-            }[];
-            left_out_total: number;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
             /** @description All versions of its skills. */
             skills: components["schemas"]["RemoteSkillVersion"][];
         };
@@ -1923,6 +1923,20 @@ export interface components {
             organizations: string[];
             /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
             are_organizations_named: boolean;
+            timeout_ms: number;
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description Operations that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
             url: string | null;
             base_url: string | null;
             /** @description Whether base_url was set, or is that of the document. */
@@ -1950,7 +1964,6 @@ export interface components {
                 /** @enum {string} */
                 credentials_in: "header" | "body";
             };
-            timeout_ms: number;
             /** @description Operations that may be called again whatever their method. */
             retried_operations: string[];
             /**
@@ -1958,25 +1971,12 @@ export interface components {
              * @enum {string}
              */
             status: "new" | "available" | "failing";
-            fault: string | null;
-            fault_at: string | null;
-            refreshed_at: string | null;
             /** @description What the document says of itself. */
             document: {
                 title: string | null;
                 version: string | null;
                 openapi: string | null;
             };
-            /** @description Operations that could not become skills: the first 100. */
-            left_out: {
-                tool: string;
-                reason: string;
-            }[];
-            left_out_total: number;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
             /** @description Versions of its skills by state. */
             skills: {
                 active: number;
@@ -2046,6 +2046,20 @@ export interface components {
             organizations: string[];
             /** @description false: an earlier version of the platform has stored it, and it belongs to all organizations until an administrator names some, or ["*"]. */
             are_organizations_named: boolean;
+            timeout_ms: number;
+            fault: string | null;
+            fault_at: string | null;
+            refreshed_at: string | null;
+            /** @description Operations that could not become skills: the first 100. */
+            left_out: {
+                tool: string;
+                reason: string;
+            }[];
+            left_out_total: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
             url: string | null;
             base_url: string | null;
             /** @description Whether base_url was set, or is that of the document. */
@@ -2073,7 +2087,6 @@ export interface components {
                 /** @enum {string} */
                 credentials_in: "header" | "body";
             };
-            timeout_ms: number;
             /** @description Operations that may be called again whatever their method. */
             retried_operations: string[];
             /**
@@ -2081,25 +2094,12 @@ export interface components {
              * @enum {string}
              */
             status: "new" | "available" | "failing";
-            fault: string | null;
-            fault_at: string | null;
-            refreshed_at: string | null;
             /** @description What the document says of itself. */
             document: {
                 title: string | null;
                 version: string | null;
                 openapi: string | null;
             };
-            /** @description Operations that could not become skills: the first 100. */
-            left_out: {
-                tool: string;
-                reason: string;
-            }[];
-            left_out_total: number;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
             /** @description All versions of its skills. */
             skills: components["schemas"]["RemoteSkillVersion"][];
         };

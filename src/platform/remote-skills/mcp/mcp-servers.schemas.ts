@@ -1,22 +1,21 @@
 /** The bodies and responses of `/admin/mcp-servers`. */
 import { Type } from 'typebox';
-import { Nullable, Timestamp, Words } from '../../../adapters/http/schemas.ts';
+import { Nullable, Words } from '../../../adapters/http/schemas.ts';
 import {
-  exampleOrganizations,
+  exampleCounts,
+  exampleSource,
   OrganizationsField,
+  ReadDigest,
   RemoteVersion,
-  sourceOrganizations,
+  SourceName,
+  SourceParams,
+  SourceSkillParams,
+  sourceFields,
+  Text,
+  TimeoutMs,
   VersionCounts,
 } from '../versions.schemas.ts';
 
-const namePattern = '^[a-z0-9]+(-[a-z0-9]+)*$';
-const ServerName = Type.String({
-  pattern: namePattern,
-  maxLength: 50,
-  description: 'In kebab case; its skills have the category mcp-<name>.',
-});
-const Text = (maxLength: number, description: string) =>
-  Type.String({ minLength: 1, maxLength, description });
 const Tools = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
   maxItems: 500,
   description: 'Tools, by their names at the server, that may be called again after a failure.',
@@ -62,7 +61,8 @@ const fields = {
     Type.Object(
       {
         grant: Type.Optional({
-          ...{ ...grant, default: 'client_credentials' },
+          ...grant,
+          default: 'client_credentials',
           description:
             'client_credentials: the platform has a token of its own. authorization_code: each organization connects an account of its own in the console.',
         }),
@@ -75,7 +75,8 @@ const fields = {
         client_secret: Type.Optional(
           Nullable(
             Type.String({
-              ...{ minLength: 8, maxLength: 4_096 },
+              minLength: 8,
+              maxLength: 4_096,
               description:
                 'Required for client_credentials. Stored encrypted and never shown; null keeps the stored value for the same issuer.',
             }),
@@ -96,12 +97,8 @@ const fields = {
       },
     ),
   ),
-  timeout_ms: Type.Optional(
-    Type.Integer({
-      ...{ minimum: 1_000, maximum: 3_600_000, default: 60_000 },
-      description:
-        'Time limit of one call, of the connection, of the start of a command and of each page of tools.',
-    }),
+  timeout_ms: TimeoutMs(
+    'Time limit of one call, of the connection, of the start of a command and of each page of tools.',
   ),
   idempotent_tools: Type.Optional(Tools),
   trust_annotations: Type.Optional(
@@ -114,7 +111,7 @@ const fields = {
 };
 
 export const NewMcpServer = Type.Object(
-  { name: ServerName, ...fields },
+  { name: SourceName('mcp'), ...fields },
   {
     title: 'NewMcpServer',
     additionalProperties: false,
@@ -142,9 +139,7 @@ export const McpServerChange = Type.Object(fields, {
 });
 
 const summary = {
-  name: ServerName,
-  category: Type.String({ description: 'The category of its skills, which is also their scope.' }),
-  ...sourceOrganizations,
+  ...sourceFields('mcp', 'Tools'),
   url: Nullable(Type.String()),
   command: Nullable(Type.String()),
   args: Type.Array(Type.String()),
@@ -162,7 +157,6 @@ const summary = {
       { description: 'Without the secret.' },
     ),
   ),
-  timeout_ms: Type.Integer(),
   idempotent_tools: Tools,
   trust_annotations: Type.Boolean(),
   status: {
@@ -170,9 +164,6 @@ const summary = {
     description:
       'How the last refresh went; new before the first, needs_authorization where an organization has to connect an account.',
   },
-  fault: Nullable(Type.String({ description: 'Why the last refresh failed.' })),
-  fault_at: Nullable(Timestamp),
-  refreshed_at: Nullable(Timestamp),
   server: Type.Object(
     {
       name: Nullable(Type.String()),
@@ -182,37 +173,26 @@ const summary = {
     },
     { description: 'What the server says of itself; nothing of it is used.' },
   ),
-  left_out: Type.Array(Type.Object({ tool: Type.String(), reason: Type.String() }), {
-    description: 'Tools that could not become skills: the first 100.',
-  }),
-  left_out_total: Type.Integer(),
-  created_at: Timestamp,
-  updated_at: Timestamp,
 };
 
 const exampleSummary = {
-  ...{ name: 'tickets', category: 'mcp-tickets', url: 'https://tickets.example.com/mcp' },
-  ...{ command: null, args: [], headers: ['authorization'], env: [], oauth: null },
-  timeout_ms: 60_000,
-  ...{ idempotent_tools: [], trust_annotations: false, status: 'available', fault: null },
-  ...{ fault_at: null, refreshed_at: '2026-01-01T00:00:00.000Z' },
+  ...exampleSource,
+  name: 'tickets',
+  category: 'mcp-tickets',
+  url: 'https://tickets.example.com/mcp',
+  command: null,
+  args: [],
+  headers: ['authorization'],
+  env: [],
+  oauth: null,
+  idempotent_tools: [],
+  trust_annotations: false,
   server: { name: 'tickets', version: '1.0.0', protocol: '2026-07-28', instructions: null },
-  ...{ left_out: [], left_out_total: 0 },
-  ...exampleOrganizations,
-  ...{ created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' },
 };
 
 export const McpServerSummary = Type.Object(
-  {
-    ...summary,
-    skills: VersionCounts,
-  },
-  {
-    title: 'McpServerSummary',
-    examples: [
-      { ...exampleSummary, skills: { active: 12, quarantined: 1, withdrawn: 0, rejected: 0 } },
-    ],
-  },
+  { ...summary, skills: VersionCounts },
+  { title: 'McpServerSummary', examples: [{ ...exampleSummary, skills: exampleCounts }] },
 );
 
 export const McpServer = Type.Object(
@@ -224,21 +204,11 @@ export const McpServer = Type.Object(
   },
 );
 
-const nameParam = Type.String({ description: 'The name of the server.', examples: ['tickets'] });
-export const McpServerParams = Type.Object({ name: nameParam });
-export const McpSkillParams = Type.Object({
-  name: nameParam,
-  version: Type.String({ description: 'The version.', examples: ['v1.1'] }),
-  skillName: Type.String({ description: 'The name of the skill.', examples: ['create-ticket'] }),
-});
+export const McpServerParams = SourceParams('server', 'tickets');
+export const McpSkillParams = SourceSkillParams('server', 'tickets', 'create-ticket');
 
 export const McpSkillDecision = Type.Object(
-  {
-    digest: Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      description: 'The digest of the version as it was read; another one is refused.',
-    }),
-  },
+  { digest: ReadDigest },
   {
     title: 'McpSkillDecision',
     additionalProperties: false,

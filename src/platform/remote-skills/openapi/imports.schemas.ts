@@ -1,21 +1,21 @@
 /** The bodies and responses of `/admin/openapi-imports`. */
 import { Type } from 'typebox';
-import { FreeObject, Nullable, Timestamp, Words } from '../../../adapters/http/schemas.ts';
+import { FreeObject, Nullable, Words } from '../../../adapters/http/schemas.ts';
 import {
-  exampleOrganizations,
+  exampleCounts,
+  exampleSource,
   OrganizationsField,
+  ReadDigest,
   RemoteVersion,
-  sourceOrganizations,
+  SourceName,
+  SourceParams,
+  SourceSkillParams,
+  sourceFields,
+  Text,
+  TimeoutMs,
   VersionCounts,
 } from '../versions.schemas.ts';
 
-const ImportName = Type.String({
-  pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',
-  maxLength: 50,
-  description: 'In kebab case; its skills have the category api-<name>.',
-});
-const Text = (maxLength: number, description: string) =>
-  Type.String({ minLength: 1, maxLength, description });
 const Url = (description: string) => Text(2_048, description);
 const Secret = (description: string) =>
   Nullable(
@@ -74,12 +74,7 @@ const fields = {
     ),
   ),
   auth: Type.Optional(Auth),
-  timeout_ms: Type.Optional(
-    Type.Integer({
-      ...{ minimum: 1_000, maximum: 3_600_000, default: 60_000 },
-      description: 'Time limit of one call, and of fetching the document.',
-    }),
-  ),
+  timeout_ms: TimeoutMs('Time limit of one call, and of fetching the document.'),
   retried_operations: Type.Optional(
     Operations(
       'Operations, as POST /path, that may be called again after a failure although their method does not say so.',
@@ -88,7 +83,7 @@ const fields = {
 };
 
 export const NewOpenapiImport = Type.Object(
-  { name: ImportName, ...fields },
+  { name: SourceName('api'), ...fields },
   {
     title: 'NewOpenApiImport',
     additionalProperties: false,
@@ -134,9 +129,7 @@ const StoredAuth = Type.Union(
 );
 
 const summary = {
-  name: ImportName,
-  category: Type.String({ description: 'The category of its skills, which is also their scope.' }),
-  ...sourceOrganizations,
+  ...sourceFields('api', 'Operations'),
   url: Nullable(Type.String({ description: 'Null where the document is stored.' })),
   base_url: Nullable(Type.String({ description: 'Where the operations are.' })),
   is_base_url_set: Type.Boolean({
@@ -144,15 +137,11 @@ const summary = {
   }),
   operations: Nullable(Operations('The operations that were chosen; null for all.')),
   auth: StoredAuth,
-  timeout_ms: Type.Integer(),
   retried_operations: Operations('Operations that may be called again whatever their method.'),
   status: {
     ...Words(['new', 'available', 'failing'] as const),
     description: 'How the last refresh went; new before the first.',
   },
-  fault: Nullable(Type.String({ description: 'Why the last refresh failed.' })),
-  fault_at: Nullable(Timestamp),
-  refreshed_at: Nullable(Timestamp),
   document: Type.Object(
     {
       title: Nullable(Type.String()),
@@ -161,34 +150,24 @@ const summary = {
     },
     { description: 'What the document says of itself.' },
   ),
-  left_out: Type.Array(Type.Object({ tool: Type.String(), reason: Type.String() }), {
-    description: 'Operations that could not become skills: the first 100.',
-  }),
-  left_out_total: Type.Integer(),
-  created_at: Timestamp,
-  updated_at: Timestamp,
 };
 
 const exampleSummary = {
-  ...{ name: 'orders', category: 'api-orders', url: 'https://orders.example.com/openapi.json' },
-  ...{ base_url: 'https://orders.example.com/v2', is_base_url_set: false, operations: null },
-  ...{ auth: { type: 'header', name: 'authorization' }, timeout_ms: 60_000 },
-  ...{ retried_operations: [], status: 'available', fault: null, fault_at: null },
-  refreshed_at: '2026-01-01T00:00:00.000Z',
+  ...exampleSource,
+  name: 'orders',
+  category: 'api-orders',
+  url: 'https://orders.example.com/openapi.json',
+  base_url: 'https://orders.example.com/v2',
+  is_base_url_set: false,
+  operations: null,
+  auth: { type: 'header', name: 'authorization' },
+  retried_operations: [],
   document: { title: 'Orders', version: '2.3.0', openapi: '3.1.0' },
-  ...{ left_out: [], left_out_total: 0 },
-  ...exampleOrganizations,
-  ...{ created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' },
 };
 
 export const OpenapiImportSummary = Type.Object(
   { ...summary, skills: VersionCounts },
-  {
-    title: 'OpenApiImportSummary',
-    examples: [
-      { ...exampleSummary, skills: { active: 12, quarantined: 1, withdrawn: 0, rejected: 0 } },
-    ],
-  },
+  { title: 'OpenApiImportSummary', examples: [{ ...exampleSummary, skills: exampleCounts }] },
 );
 
 export const OpenapiImport = Type.Object(
@@ -207,10 +186,7 @@ export const Decisions = Type.Object(
         {
           skill_name: Type.String({ maxLength: 64 }),
           version: Type.String({ maxLength: 20 }),
-          digest: Type.String({
-            pattern: '^[0-9a-f]{64}$',
-            description: 'The digest of the version as it was read; another one is refused.',
-          }),
+          digest: ReadDigest,
         },
         { additionalProperties: false },
       ),
@@ -272,10 +248,5 @@ export const PreviewedOperations = Type.Object(
   },
 );
 
-const nameParam = Type.String({ description: 'The name of the import.', examples: ['orders'] });
-export const ImportParams = Type.Object({ name: nameParam });
-export const ImportSkillParams = Type.Object({
-  name: nameParam,
-  version: Type.String({ description: 'The version.', examples: ['v1.1'] }),
-  skillName: Type.String({ description: 'The name of the skill.', examples: ['create-order'] }),
-});
+export const ImportParams = SourceParams('import', 'orders');
+export const ImportSkillParams = SourceSkillParams('import', 'orders', 'create-order');

@@ -1,6 +1,7 @@
 /** Where the operations of a document are served. */
 import { isObject, type Json } from '../../../kernel/json.ts';
-import { DocumentError } from './operation.ts';
+import { DocumentError, methods } from './operation.ts';
+import { resolveObject } from './references.ts';
 
 export interface ServerChoice {
   /** What the operator has set, for all operations; null takes that of the document. */
@@ -9,11 +10,11 @@ export interface ServerChoice {
   readonly documentUrl: string | null;
 }
 
-/** The address of a document's operations, without a slash at its end; null where it tells none. */
+/** The address of a document's operations, without a slash at its end; null where it names none. */
 export function baseUrlOf(document: Json, choice: ServerChoice): string | null {
   if (choice.baseUrl !== null) return trimmed(choice.baseUrl);
-  const first = firstServer(document['servers']);
-  if (first !== null) return addressOf(first, choice.documentUrl);
+  const [first] = serversOf(document);
+  if (first !== undefined) return addressOf(first, choice.documentUrl);
   return choice.documentUrl === null ? null : new URL(choice.documentUrl).origin;
 }
 
@@ -27,8 +28,8 @@ export function operationUrlOf(
   { baseUrl, documentUrl }: ServerChoice,
 ): string {
   if (baseUrl !== null) return base;
-  const own = owners.map(({ servers }) => firstServer(servers)).find((server) => server !== null);
-  if (own === undefined || own === null) return base;
+  const [own] = owners.flatMap(serversOf);
+  if (own === undefined) return base;
   const url = addressOf(own, documentUrl ?? base);
   if (url === null) throw new DocumentError('It is at a server without an address');
   if (new URL(url).origin === new URL(base).origin) return url;
@@ -37,9 +38,39 @@ export function operationUrlOf(
   );
 }
 
-function firstServer(servers: unknown): Json | null {
-  const [first] = Array.isArray(servers) ? servers : [];
-  return isObject(first) && typeof first['url'] === 'string' ? first : null;
+/** The addresses of all servers at which operations of a document may be, with their variables as they stand. */
+export function serverAddresses(document: Json): string[] {
+  const { paths, basePath } = document;
+  const items = Object.values(isObject(paths) ? paths : {}).flatMap((item) =>
+    resolved(document, item),
+  );
+  const operations = items.flatMap((item) =>
+    methods.flatMap((method) => resolved(document, item[method])),
+  );
+  const addresses = [document, ...items, ...operations]
+    .flatMap(serversOf)
+    .map(({ url }) => String(url));
+  if (typeof basePath === 'string') addresses.push(basePath);
+  // Of a relative one the path is checked, at any host.
+  return addresses.map(
+    (address) => URL.parse(address, 'https://document.invalid')?.href ?? address,
+  );
+}
+
+/** Empty for a reference that leads to no object: its operations are left out. */
+function resolved(document: Json, value: unknown): Json[] {
+  try {
+    return [resolveObject(document, value) ?? []].flat();
+  } catch (error) {
+    if (error instanceof DocumentError) return [];
+    throw error;
+  }
+}
+
+/** The servers of a document, a path or an operation; only the first of each is used. */
+function serversOf({ servers }: Json): Json[] {
+  const listed: unknown[] = Array.isArray(servers) ? servers : [];
+  return listed.filter(isObject).filter(({ url }) => typeof url === 'string');
 }
 
 /** With the default values of its variables. Null where it is relative to an address that is not known. */

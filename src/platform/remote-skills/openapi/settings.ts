@@ -5,6 +5,7 @@ import { invalid } from '../../../kernel/errors.ts';
 import { type Json, objectOf, parsed } from '../../../kernel/json.ts';
 import { whyNotPlain } from '../plain-address.ts';
 import type { SourceFields } from '../remote-skills.ts';
+import { serverAddresses } from './servers.ts';
 
 /** Bytes of a document that is fetched. */
 export const documentBytesMax = 4 * 1024 * 1024;
@@ -31,7 +32,7 @@ export interface OpenapiSettings {
   readonly operations: readonly string[] | null;
   readonly auth: StoredAuth;
   /**
-   * The origin that gets the credentials, and no other. Null until the document has told it: the first refresh after they
+   * The origin that gets the credentials, and no other. Null until the document names it: the first refresh after they
    * were set. Absent where rows are older.
    */
   readonly credentials_origin?: string | null;
@@ -113,7 +114,10 @@ export interface StoredImport {
 }
 
 const nothingStored: StoredImport = {
-  ...{ hasDocument: false, secrets: {}, auth: { type: 'none' }, origin: null },
+  hasDocument: false,
+  secrets: {},
+  auth: { type: 'none' },
+  origin: null,
 };
 
 /** The settings and secrets to be stored. Throws `400` for fields that cannot be used. */
@@ -136,10 +140,14 @@ export function sourceFieldsOf(
   refuseOtherReceiver(auth, base, stored);
   const text = document === null ? null : documentText(document);
   const settings: OpenapiSettings = {
-    ...{ url: url ?? null, base_url: base ?? null, operations: fields.operations ?? null },
-    ...{ auth: storedAuth(auth), credentials_origin: originFor(auth, base, stored) },
+    url: url ?? null,
+    base_url: base ?? null,
+    operations: fields.operations ?? null,
+    auth: storedAuth(auth),
+    credentials_origin: originFor(auth, base, stored),
     timeout_ms: fields.timeout_ms ?? 60_000,
-    ...{ idempotent_tools: fields.retried_operations ?? [], trust_annotations: true },
+    idempotent_tools: fields.retried_operations ?? [],
+    trust_annotations: true,
   };
   return {
     settings: { ...settings },
@@ -171,25 +179,11 @@ function whyServersNotPlain(document: string): string | null {
   if (read === null) {
     return 'the servers of a document in YAML are not checked for secrets (base_url replaces them)';
   }
-  for (const address of serversOf(read)) {
+  for (const address of serverAddresses(read)) {
     const why = whyNotPlain('a server of document', address);
     if (why !== null) return why;
   }
   return null;
-}
-
-/** The addresses of the servers of a document, its paths and its operations, with their variables as they stand. */
-function serversOf(document: Json): string[] {
-  const { basePath } = document;
-  const paths = Object.values(objectOf(document['paths']) ?? {}).map(objectOf);
-  const operations = paths.flatMap((path) => Object.values(path ?? {}).map(objectOf));
-  const servers = [document, ...paths, ...operations].flatMap((owner) => owner?.['servers'] ?? []);
-  const addresses = servers.map((server) => String(objectOf(server)?.['url'] ?? ''));
-  if (typeof basePath === 'string') addresses.push(basePath);
-  // Of a relative one the path is checked, at any host.
-  return addresses.map(
-    (address) => URL.parse(address, 'https://document.invalid')?.href ?? address,
-  );
 }
 
 function documentText(document: string | Json | undefined): string | null {
@@ -273,21 +267,21 @@ function originFor(auth: GivenAuth, base: string | undefined, stored: StoredImpo
 export function credentialsOriginOf(settings: OpenapiSettings, about: Json): string | null {
   const { credentials_origin: origin, base_url: base } = settings;
   if (origin !== undefined) return origin;
-  const told = base ?? about['base_url'];
-  return typeof told === 'string' && URL.canParse(told) ? new URL(told).origin : null;
+  const address = base ?? about['base_url'];
+  return typeof address === 'string' ? (URL.parse(address)?.origin ?? null) : null;
 }
 
 /** Why the credentials of an import cannot go to an address; null where they can, and where there are none. */
 export function whyOtherOrigin(settings: OpenapiSettings, about: Json, url: string): string | null {
   if (settings.auth.type === 'none') return null;
   const origin = credentialsOriginOf(settings, about);
-  const asked = new URL(url).origin;
-  if (asked === origin) return null;
+  const requested = new URL(url).origin;
+  if (requested === origin) return null;
   const isFor =
     origin === null
       ? 'it is not known yet what the credentials are for: refresh the import'
       : `the credentials are for ${origin}: activate the version of that address, or set the credentials again`;
-  return `The request is for ${asked}, and ${isFor}`;
+  return `The request is for ${requested}, and ${isFor}`;
 }
 
 function secretsOf(auth: GivenAuth, stored: OpenapiSecrets): OpenapiSecrets {
