@@ -150,7 +150,7 @@ export async function listed<T>(
   return { data, total: Number(answer.response.headers.get('x-total-count') ?? data.length) };
 }
 
-export interface PageAsked {
+export interface PageRange {
   readonly limit: number;
   readonly offset: number;
 }
@@ -160,8 +160,8 @@ export interface PageAsked {
  * large.
  */
 export async function wholePage<T>(
-  { limit, offset }: PageAsked,
-  ask: (page: PageAsked) => Promise<Answer<T>>,
+  { limit, offset }: PageRange,
+  ask: (page: PageRange) => Promise<Answer<T>>,
 ): Promise<[Answer<T>, ...Answer<T>[]]> {
   const first = await ask({ limit, offset });
   const answers: [Answer<T>, ...Answer<T>[]] = [first];
@@ -180,8 +180,8 @@ function nextOffset({ response }: Answer<unknown>): number | null {
 
 /** A page of a list whose body has the total. */
 export async function pageOf<T extends { data: unknown[] }>(
-  page: PageAsked,
-  ask: (page: PageAsked) => Promise<Answer<T>>,
+  page: PageRange,
+  ask: (page: PageRange) => Promise<Answer<T>>,
 ): Promise<T> {
   const bodies = await Promise.all(
     (await wholePage(page, ask)).map((answer) => body(Promise.resolve(answer))),

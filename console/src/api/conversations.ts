@@ -29,8 +29,8 @@ export const messagesQuery = (id: string, page: number, updatedAt: string) =>
   queryOptions({
     queryKey: ['conversations', id, 'messages', page, updatedAt],
     queryFn: async () => {
-      const asked = { limit: messagesPageSize, offset: (page - 1) * messagesPageSize };
-      const answers = await wholePage(asked, (query) =>
+      const range = { limit: messagesPageSize, offset: (page - 1) * messagesPageSize };
+      const answers = await wholePage(range, (query) =>
         api.GET('/api/conversations/{id}/messages', { params: { path: { id }, query } }),
       );
       const parts = await Promise.all(answers.map((answer) => listed(Promise.resolve(answer))));

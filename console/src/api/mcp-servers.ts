@@ -1,13 +1,13 @@
 /** Outside servers whose tools are skills; for the administrator alone. */
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, get, type PageAsked, post, put, remove, type Schema } from './client.ts';
+import { api, body, get, type PageRange, post, put, remove, type Schema } from './client.ts';
 import { live } from './queries.ts';
 
 export type McpServer = Schema<'McpServer'>;
 /** Fields with a default are optional. */
 export type McpServerChange = Partial<Schema<'McpServerChange'>>;
 
-export const mcpServersQuery = (page: PageAsked) =>
+export const mcpServersQuery = (page: PageRange) =>
   queryOptions({
     queryKey: ['mcp-servers', page],
     queryFn: () => get('/admin/mcp-servers', { query: page }),

@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { get, type PageAsked, post, put, type QueryOf, remove, type Schema } from './client.ts';
+import { get, type PageRange, post, put, type QueryOf, remove, type Schema } from './client.ts';
 import { live } from './queries.ts';
 
 type MemoryFilters = QueryOf<'listMemories'>;
@@ -13,7 +13,7 @@ export const memoriesQuery = (agentId: string, query: MemoryFilters) =>
   });
 
 /** A page of the agents that have memories of a user. */
-export const agentsOfUserQuery = (userId: string, page: PageAsked) =>
+export const agentsOfUserQuery = (userId: string, page: PageRange) =>
   queryOptions({
     queryKey: ['memories', 'of user', userId, page],
     queryFn: () => get('/api/users/{userId}/agents', { path: { userId }, query: { ...page } }),

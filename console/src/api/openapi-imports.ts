@@ -1,6 +1,6 @@
 /** OpenAPI documents whose operations are skills; for the administrator alone. */
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, get, type PageAsked, post, put, remove, type Schema } from './client.ts';
+import { api, body, get, type PageRange, post, put, remove, type Schema } from './client.ts';
 import { live } from './queries.ts';
 
 export type OpenapiImport = Schema<'OpenApiImport'>;
@@ -10,7 +10,7 @@ export type OpenapiImportChange = Omit<Partial<Schema<'OpenApiImportChange'>>, '
 };
 type Auth = NonNullable<Schema<'OpenApiImportChange'>['auth']>;
 
-export const openapiImportsQuery = (page: PageAsked) =>
+export const openapiImportsQuery = (page: PageRange) =>
   queryOptions({
     queryKey: ['openapi-imports', page],
     queryFn: () => get('/admin/openapi-imports', { query: page }),
@@ -49,8 +49,8 @@ export const deleteOpenapiImport = (name: string) =>
   remove('/admin/openapi-imports/{name}', { path: { name } });
 
 /** The operations of a document, to choose from. */
-export const previewOpenapiImport = (asked: { name?: string } & OpenapiImportChange) =>
-  post('/admin/openapi-imports/preview', { body: asked as Schema<'OpenApiPreviewRequest'> });
+export const previewOpenapiImport = (request: { name?: string } & OpenapiImportChange) =>
+  post('/admin/openapi-imports/preview', { body: request as Schema<'OpenApiPreviewRequest'> });
 
 /** Accepts or rejects a version by the digest that was read. */
 export function decideOperation(

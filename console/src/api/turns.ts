@@ -36,7 +36,7 @@ export interface Participant {
 
 const endless: Turn = { openMs: null, closedMs: 0 };
 const own = new Map<string, Member>();
-const others = new Map<string, Member & { readonly heard: number }>();
+const others = new Map<string, Member & { readonly seenAt: number }>();
 let channel: BroadcastChannel | undefined;
 let telling: ReturnType<typeof setInterval> | undefined;
 
@@ -71,7 +71,7 @@ export function takePart(): Participant {
 
 function turnOf(member: Member): Turn {
   const oldest = performance.now() - forgottenMs;
-  for (const [id, { heard }] of others) if (heard < oldest) others.delete(id);
+  for (const [id, { seenAt }] of others) if (seenAt < oldest) others.delete(id);
   const all = [...own.values(), ...others.values()].sort(
     (a, b) => a.since - b.since || (a.id < b.id ? -1 : 1),
   );
@@ -105,7 +105,7 @@ function hear(message: Message): void {
     return;
   }
   for (const { id, since } of message.members) {
-    others.set(id, { id, since, heard: performance.now() });
+    others.set(id, { id, since, seenAt: performance.now() });
   }
   if (message.isQuestion) tell(false);
 }

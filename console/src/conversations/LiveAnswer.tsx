@@ -44,7 +44,7 @@ export function LiveAnswer({
   const since = shown.at(-1)?.created_at ?? '';
   const isUnread = ({ message_id, finished_at }: JobStep) =>
     message_id !== null && !known.has(message_id) && (finished_at ?? '') >= since;
-  const said = steps
+  const texts = steps
     .filter((step) => step.kind === 'model' && (step.status === 'active' || isUnread(step)))
     .map(({ step }) => ({ step, text: textOfStep(events, step) }))
     .filter(({ step, text }) => text !== '' && !isAmong(shown, events, step, text));
@@ -52,7 +52,7 @@ export function LiveAnswer({
   const waits = steps.filter(({ kind, status }) => kind !== 'tool' && status === 'waiting');
   return (
     <>
-      {said.map(({ step, text }) => (
+      {texts.map(({ step, text }) => (
         <Said key={step} by="assistant">
           <GrowingMarkdown text={text}>
             <span
@@ -78,7 +78,7 @@ export function LiveAnswer({
           <JobApprovals jobId={jobId} />
         </li>
       )}
-      {said.length === 0 && tools.length === 0 && <Working isWaiting={waits.length > 0} />}
+      {texts.length === 0 && tools.length === 0 && <Working isWaiting={waits.length > 0} />}
     </>
   );
 }
@@ -86,7 +86,7 @@ export function LiveAnswer({
 /** Messages at the end among which one is looked for. */
 const lookedAt = 20;
 
-/** Whether what a step said is among the messages already, before the step is read again. */
+/** Whether the text of a step is among the messages already, before the step is read again. */
 function isAmong(
   shown: readonly Message[],
   events: readonly JobEvent[],

@@ -54,16 +54,16 @@ export function Transcript({
   onRetry?: ((turn: Turn) => void) | undefined;
   children?: ReactNode;
 }) {
-  const asked = turns
+  const jobsOfTurns = turns
     .filter((turn, i) => needsSteps(turn) || (i >= turns.length - measuredTurns && hasTools(turn)))
     .flatMap(({ job }) => job ?? []);
   const answers = useQueries({
-    queries: asked.map((job) => ({
+    queries: jobsOfTurns.map((job) => ({
       ...jobStepsQuery(job.job_id),
       refetchInterval: !hasEnded(job) && live,
     })),
   });
-  const steps = new Map(asked.map(({ job_id }, i) => [job_id, answers[i]]));
+  const steps = new Map(jobsOfTurns.map(({ job_id }, i) => [job_id, answers[i]]));
   const tokens = new Map(usage?.breakdown.map((one) => [one.message_id, one]));
   return (
     <ol aria-label="Messages" className="flex flex-col">

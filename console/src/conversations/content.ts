@@ -46,11 +46,11 @@ const tellingLength = 16;
  */
 export function openingWords(opening: string | null | undefined): string {
   const text = opening?.trim() ?? '';
-  const [whole = '', said = ''] = /^\{\s*"[^"]*"\s*:\s*"((?:[^"\\]|\\.)*)"?\}?/.exec(text) ?? [];
-  if (said === '' || (said.length < tellingLength && whole !== text)) return text;
+  const [whole = '', value = ''] = /^\{\s*"[^"]*"\s*:\s*"((?:[^"\\]|\\.)*)"?\}?/.exec(text) ?? [];
+  if (value === '' || (value.length < tellingLength && whole !== text)) return text;
   try {
-    return JSON.parse(`"${said}"`) as string;
+    return JSON.parse(`"${value}"`) as string;
   } catch {
-    return said;
+    return value;
   }
 }

@@ -1,6 +1,7 @@
 import { useId } from 'react';
 import { useSession } from '../shell/session.ts';
 import { PickManyField } from '../ui/PickMany.tsx';
+import { RadioOption } from '../ui/RadioOption.tsx';
 
 /** How the API names all organizations. */
 const everyone = ['*'];
@@ -25,14 +26,14 @@ export function OrganizationsField({
         Each of them acts with the credentials that are set here. A path or an argument may hold
         one, too.
       </p>
-      <Way
+      <RadioOption
         group={group}
         label="Some organizations"
         hint="For all others the skills do not exist."
         checked={!isAll}
         onChoose={() => onValues([own])}
       />
-      <Way
+      <RadioOption
         group={group}
         label="All organizations"
         hint="Also future ones."
@@ -50,35 +51,5 @@ export function OrganizationsField({
         />
       )}
     </fieldset>
-  );
-}
-
-function Way({
-  group,
-  label,
-  hint,
-  checked,
-  onChoose,
-}: {
-  group: string;
-  label: string;
-  hint: string;
-  checked: boolean;
-  onChoose: () => void;
-}) {
-  return (
-    <label className="flex items-baseline gap-2 text-[13px]">
-      <input
-        type="radio"
-        name={group}
-        className="accent-accent"
-        checked={checked}
-        onChange={onChoose}
-      />
-      <span>
-        {label}
-        <span className="block text-xs text-muted">{hint}</span>
-      </span>
-    </label>
   );
 }

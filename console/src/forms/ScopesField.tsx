@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useId } from 'react';
 import { skillsQuery } from '../api/skills.ts';
 import { PickManyField } from '../ui/PickMany.tsx';
+import { RadioOption } from '../ui/RadioOption.tsx';
 
 const everything = ['*'];
 
@@ -41,36 +42,24 @@ export function ScopesField({
   return (
     <fieldset className="flex min-w-0 flex-col gap-2">
       <legend className="mb-1.5 text-[13px] font-medium">Scopes</legend>
-      <label className="flex items-baseline gap-2 text-[13px]">
-        <input
-          type="radio"
-          name={group}
-          className="accent-accent"
-          checked={!isAll}
-          onChange={() => onValues([])}
-        />
-        <span>
-          Some scopes
-          <span className="block text-xs text-muted">
-            Categories of skills that it may run, and what else it may do.
-          </span>
-        </span>
-      </label>
-      <label className="flex items-baseline gap-2 text-[13px]">
-        <input
-          type="radio"
-          name={group}
-          className="accent-accent"
-          checked={isAll}
-          onChange={() => onValues(everything)}
-        />
-        <span>
-          Everything <code className="text-xs text-muted">*</code>
-          <span className="block text-xs text-muted">
-            All skills, also of future categories, and all data.
-          </span>
-        </span>
-      </label>
+      <RadioOption
+        group={group}
+        label="Some scopes"
+        hint="Categories of skills that it may run, and what else it may do."
+        checked={!isAll}
+        onChoose={() => onValues([])}
+      />
+      <RadioOption
+        group={group}
+        label={
+          <>
+            Everything <code className="text-xs text-muted">*</code>
+          </>
+        }
+        hint="All skills, also of future categories, and all data."
+        checked={isAll}
+        onChoose={() => onValues(everything)}
+      />
       {!isAll && (
         <PickManyField
           label="Scopes of the key"

@@ -46,9 +46,9 @@ function Children({ of, depth }: { of: Pick<Job, 'job_id' | 'status'>; depth: nu
   const query = useQuery({
     ...childJobsQuery(of.job_id, page),
     // A job that was running may have changed its state since the list above was read.
-    refetchInterval: (asked) => {
-      const isQuiet = hasEnded(of) && (asked.state.data?.data.every(hasEnded) ?? false);
-      return isQuiet ? false : live(asked);
+    refetchInterval: (children) => {
+      const isQuiet = hasEnded(of) && (children.state.data?.data.every(hasEnded) ?? false);
+      return isQuiet ? false : live(children);
     },
   });
   if (query.data === undefined) {

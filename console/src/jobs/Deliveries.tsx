@@ -6,7 +6,7 @@ import { live } from '../api/queries.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
-import { Status, Tag } from '../ui/Status.tsx';
+import { Nothing, Status, Tag } from '../ui/Status.tsx';
 import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
 
@@ -50,7 +50,7 @@ const columns: readonly Column<JobDelivery>[] = [
 ];
 
 function Answer({ last }: { last: JobDelivery['attempts'][number] | undefined }) {
-  if (last === undefined) return <span className="text-muted">–</span>;
+  if (last === undefined) return <Nothing />;
   if (last.status === null) {
     return (
       <span className="text-bad-text" title={last.error ?? ''}>

@@ -79,11 +79,11 @@ function Output({
   const thinking = steps.findLast(
     ({ kind, parent_step_id }) => kind === 'model' && parent_step_id === null,
   );
-  const said = thinking ? textOfStep(events, thinking.step) : '';
+  const text = thinking ? textOfStep(events, thinking.step) : '';
   return (
     <>
-      {said !== '' && (
-        <p className="mb-2 leading-relaxed break-words whitespace-pre-wrap">{said}</p>
+      {text !== '' && (
+        <p className="mb-2 leading-relaxed break-words whitespace-pre-wrap">{text}</p>
       )}
       <p className="text-muted">Available when the job has completed.</p>
     </>

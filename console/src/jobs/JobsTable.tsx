@@ -21,12 +21,12 @@ export function JobsTable({
       caption={caption}
       rows={jobs}
       rowKey={({ job_id }) => job_id}
-      columns={brief ? columns.filter(({ header }) => !told.includes(header)) : columns}
+      columns={brief ? columns.filter(({ header }) => !ownerColumns.includes(header)) : columns}
     />
   );
 }
 
-const told = ['Agent', 'Source'];
+const ownerColumns = ['Agent', 'Source'];
 
 const columns: readonly Column<JobListItem>[] = [
   { header: 'Status', cell: ({ status }) => <Status value={status} /> },

@@ -23,7 +23,7 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
     events.findLast((event) => event.type === type && event.data['step'] === step?.step)?.data;
   const call = step && ofStep('tool_call');
   const result = step && ofStep('tool_result');
-  const said = step?.kind === 'model' ? textOfStep(events, step.step) : '';
+  const text = step?.kind === 'model' ? textOfStep(events, step.step) : '';
   return (
     <div className="flex flex-col gap-3">
       {error && <ErrorWords error={error} />}
@@ -41,9 +41,9 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           ...(step?.kind === 'model' || step?.kind === 'summary' ? costFacts(step) : []),
         ]}
       />
-      {said !== '' && (
+      {text !== '' && (
         <p className="max-h-64 overflow-y-auto rounded-md border bg-surface p-3 leading-relaxed break-words whitespace-pre-wrap">
-          {said}
+          {text}
         </p>
       )}
       {call && <Labelled label="Called with" value={call['input']} />}
@@ -128,7 +128,7 @@ export function StartedJob({
   );
 }
 
-/** What the model said in a step: whole once it is recorded, before that in the pieces that came. */
+/** The text of the model in a step: whole once it is recorded, before that in pieces. */
 export function textOfStep(events: readonly JobEvent[], step: number): string {
   const own = events.filter(({ data }) => data['step'] === step);
   const whole = own.findLast(({ type }) => type === 'message');

@@ -56,7 +56,7 @@ export function Timeline({
   const hasDay = isOverDays(scale.start, end);
   const { axis, line, label, onPointerMove, onPointerLeave } = useCrosshair(scale);
   const { left, width } = usePlace(axis);
-  const told = spans.find(({ key }) => key === pointed);
+  const described = spans.find(({ key }) => key === pointed);
   const folds = scale.stretches.filter(({ isFolded }) => isFolded);
   return (
     <>
@@ -155,8 +155,8 @@ export function Timeline({
         aria-hidden
         className="truncate border-t px-4 py-2 text-xs text-muted tabular-nums max-sm:hidden"
       >
-        {told
-          ? `${told.label} · ${spanText(told, end, hasDay)}`
+        {described
+          ? `${described.label} · ${spanText(described, end, hasDay)}`
           : 'Point at a row for its exact times; open it for all that is known of it.'}
       </p>
     </>

@@ -71,19 +71,19 @@ interface Tick {
 
 /** Times since the beginning; on a folded axis, the beginning of each stretch and the length of each fold. */
 export function Ticks({ scale, room }: { scale: TimeScale; room: number }) {
-  const told: Tick[] = [];
+  const labelled: Tick[] = [];
   // One that would meet the one before, or run into the next column, is left out.
   let free = 0;
   for (const tick of isFolded(scale) ? ticksOfStretches(scale, room) : evenTicks(scale, room)) {
     const left = (tick.left / 100) * room;
     const right = left + (tick.text.length + 1) * letterPx;
     if (left < free || right > room) continue;
-    told.push(tick);
+    labelled.push(tick);
     free = right;
   }
   return (
     <div aria-hidden className="relative h-8 tabular-nums">
-      {told.map(({ left, text, isLength }) => (
+      {labelled.map(({ left, text, isLength }) => (
         <span
           key={left}
           className={

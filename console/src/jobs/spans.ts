@@ -45,8 +45,10 @@ interface StatusData {
 
 /** From the events, or from the job until they arrive. */
 function statusesOf(job: Job, events: readonly JobEvent[]): StatusData[] {
-  const told = events.filter(({ type }) => type === 'status').map(({ data }) => data as unknown);
-  if (told.length > 0) return told as StatusData[];
+  const recorded = events
+    .filter(({ type }) => type === 'status')
+    .map(({ data }) => data as unknown);
+  if (recorded.length > 0) return recorded as StatusData[];
   const { status, attempt, created_at, started_at, finished_at, error } = job;
   return [
     { status: 'queued', at: created_at },
@@ -80,7 +82,7 @@ interface Phase extends StatusData {
   readonly to: number | null;
   /** Whether the attempt waits now. */
   readonly isWaiting: boolean;
-  /** When the attempt was told to wait. */
+  /** When the attempt waited. */
   readonly waits: readonly Interval[];
 }
 
@@ -92,19 +94,19 @@ interface OpenPhase extends Phase {
 
 function phasesOf(job: Job, statuses: readonly StatusData[]): readonly Phase[] {
   const phases: OpenPhase[] = [];
-  for (const [i, told] of statuses.entries()) {
-    const from = Date.parse(told.at);
+  for (const [i, entry] of statuses.entries()) {
+    const from = Date.parse(entry.at);
     const last = phases.at(-1);
     const open = last?.waits.at(-1);
     if (open?.to === Number.POSITIVE_INFINITY) open.to = from;
-    if (last?.status === 'active' && (told.status === 'waiting' || isResumed(told, last))) {
-      last.isWaiting = told.status === 'waiting';
+    if (last?.status === 'active' && (entry.status === 'waiting' || isResumed(entry, last))) {
+      last.isWaiting = entry.status === 'waiting';
       if (last.isWaiting) last.waits.push({ from, to: Number.POSITIVE_INFINITY });
       continue;
     }
     if (last !== undefined) last.to = from;
-    const key = `${i} ${told.status}`;
-    phases.push({ ...told, key, from, to: null, isWaiting: false, waits: [] });
+    const key = `${i} ${entry.status}`;
+    phases.push({ ...entry, key, from, to: null, isWaiting: false, waits: [] });
   }
   const last = phases.at(-1);
   if (last?.status === 'active' && job.status === 'waiting') last.isWaiting = true;
@@ -112,8 +114,8 @@ function phasesOf(job: Job, statuses: readonly StatusData[]): readonly Phase[] {
 }
 
 /** Whether a run goes on with the attempt that it was in. */
-const isResumed = (told: StatusData, { attempt }: Phase): boolean =>
-  told.status === 'active' && told.attempt === attempt;
+const isResumed = (entry: StatusData, { attempt }: Phase): boolean =>
+  entry.status === 'active' && entry.attempt === attempt;
 
 function spansOfQueue(job: Job, { key, from, to, run_at }: Phase, next: Phase | undefined): Span[] {
   const isFirst = key === '0 queued';

@@ -66,18 +66,9 @@ export function Memories({
     changes: [['memories', agentId]],
     quiet: true,
   });
-  function look(next: MemorySearch, isTyping = false) {
-    const wanted = { q, tag, user, whose, ...next };
-    onSearch(
-      {
-        ...(wanted.q && { q: wanted.q }),
-        ...(wanted.tag && { tag: wanted.tag }),
-        ...(wanted.user && { user: wanted.user }),
-        ...(wanted.whose && { whose: wanted.whose }),
-        ...(wanted.page && { page: wanted.page }),
-      },
-      isTyping,
-    );
+  function filter(next: MemorySearch, isTyping = false) {
+    const filters = Object.entries({ q, tag, user, whose, ...next }).filter(([, value]) => value);
+    onSearch(Object.fromEntries(filters), isTyping);
   }
   const users = [...new Set(query.data?.data.flatMap((memory) => memory.user_id ?? []))].sort();
   const tags = [...new Set(query.data?.data.map((memory) => memory.tag))].sort();
@@ -93,13 +84,13 @@ export function Memories({
         <SearchField
           label="Search memories"
           value={q}
-          onValue={(text) => look({ q: text }, true)}
+          onValue={(text) => filter({ q: text }, true)}
           className="min-w-48 grow"
         />
         <SearchField
           label="Tag"
           value={tag}
-          onValue={(text) => look({ tag: text }, true)}
+          onValue={(text) => filter({ tag: text }, true)}
           suggestions={tags}
           className="w-40"
         />
@@ -109,7 +100,7 @@ export function Memories({
               <Select
                 aria-label="Whose memories"
                 value={whose}
-                onChange={({ target }) => look({ whose: target.value, user: '' })}
+                onChange={({ target }) => filter({ whose: target.value, user: '' })}
               >
                 <option value="">All memories</option>
                 <option value="agent">The agent’s own</option>
@@ -118,7 +109,7 @@ export function Memories({
             <SearchField
               label="User"
               value={user}
-              onValue={(text) => look({ user: text, whose: '' }, true)}
+              onValue={(text) => filter({ user: text, whose: '' }, true)}
               suggestions={users}
               className="w-40"
             />
@@ -141,7 +132,7 @@ export function Memories({
             >
               <Table
                 caption={`Memories of ${agentId}`}
-                columns={columnsOf(setDoing, look)}
+                columns={columnsOf(setDoing, filter)}
                 rows={data}
                 rowKey={({ id }) => id}
                 empty={
@@ -152,7 +143,7 @@ export function Memories({
                       action={
                         <Button
                           icon={<X />}
-                          onClick={() => look({ q: '', tag: '', user: '', whose: '' })}
+                          onClick={() => filter({ q: '', tag: '', user: '', whose: '' })}
                         >
                           Clear the search
                         </Button>
@@ -170,7 +161,7 @@ export function Memories({
                 }
               />
               {total > 0 && (
-                <Pagination page={page} total={total} onPage={(next) => look({ page: next })} />
+                <Pagination page={page} total={total} onPage={(next) => filter({ page: next })} />
               )}
             </div>
           )}
@@ -217,7 +208,7 @@ function Narrowing({ text, onClick }: { text: string; onClick: () => void }) {
 
 function columnsOf(
   onDoing: (doing: Doing) => void,
-  look: (next: MemorySearch) => void,
+  filter: (next: MemorySearch) => void,
 ): readonly Column<Memory>[] {
   return [
     {
@@ -236,7 +227,7 @@ function columnsOf(
     {
       header: 'Tag',
       from: 'sm',
-      cell: ({ tag }) => <Narrowing text={tag} onClick={() => look({ tag })} />,
+      cell: ({ tag }) => <Narrowing text={tag} onClick={() => filter({ tag })} />,
     },
     {
       header: 'User',
@@ -245,7 +236,7 @@ function columnsOf(
         user === null ? (
           <span className="text-muted">all</span>
         ) : (
-          <Narrowing text={user} onClick={() => look({ user, whose: '' })} />
+          <Narrowing text={user} onClick={() => filter({ user, whose: '' })} />
         ),
     },
     {

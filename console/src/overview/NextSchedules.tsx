@@ -4,7 +4,7 @@ import { live } from '../api/queries.ts';
 import { schedulesQuery } from '../api/schedules.ts';
 import { timetableText } from '../schedules/zones.ts';
 import { Loaded } from '../ui/Loading.tsx';
-import { Status } from '../ui/Status.tsx';
+import { Nothing, Status } from '../ui/Status.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
 import { Quiet } from './Quiet.tsx';
@@ -43,11 +43,7 @@ export function NextSchedules() {
               header: 'Last run',
               from: 'sm',
               cell: ({ last_run_status }) =>
-                last_run_status === null ? (
-                  <span className="text-muted">–</span>
-                ) : (
-                  <Status value={last_run_status} />
-                ),
+                last_run_status === null ? <Nothing /> : <Status value={last_run_status} />,
             },
             {
               header: 'Next run',

@@ -43,12 +43,12 @@ function ApiKeys() {
   const [isCreating, setCreating] = useCreating();
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const query = useQuery({ ...apiKeysQuery(), refetchInterval: live });
-  const look = (next: { q?: string; state?: string; page?: number }, replace = false) => {
-    const wanted = { q, state, ...next };
-    const search = Object.entries(wanted).filter(([, value]) => value);
+  const filter = (next: { q?: string; state?: string; page?: number }, replace = false) => {
+    const filters = { q, state, ...next };
+    const search = Object.entries(filters).filter(([, value]) => value);
     void navigate({ search: Object.fromEntries(search), replace });
   };
-  const clear = () => look({ q: '', state: '' });
+  const clear = () => filter({ q: '', state: '' });
   const create = (
     <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
       New API key
@@ -60,13 +60,13 @@ function ApiKeys() {
         <SearchField
           label="Search by name, organization, scope"
           value={q}
-          onValue={(text) => look({ q: text }, true)}
+          onValue={(text) => filter({ q: text }, true)}
           className="min-w-48 grow"
         />
         <FilterSelect
           label="State"
           value={state || undefined}
-          onValue={(next) => look({ state: next ?? '' })}
+          onValue={(next) => filter({ state: next ?? '' })}
           options={states}
         />
       </Filters>
@@ -100,7 +100,7 @@ function ApiKeys() {
                   <Pagination
                     page={page}
                     total={found.length}
-                    onPage={(next) => look({ page: next })}
+                    onPage={(next) => filter({ page: next })}
                   />
                 )}
               </>

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ListChecks } from 'lucide-react';
-import { type JobFilters as Asked, boundedTotalMax, jobsQuery } from '../api/jobs.ts';
+import { boundedTotalMax, type JobFilters as Filters, jobsQuery } from '../api/jobs.ts';
 import { live } from '../api/queries.ts';
 import { JobFilters, type JobSearch, windows } from '../jobs/JobFilters.tsx';
 import { JobsTable } from '../jobs/JobsTable.tsx';
@@ -15,10 +15,10 @@ import { changed } from '../ui/search.ts';
 
 const route = getRouteApi('/shell/jobs');
 
-/** What is asked for a url. The platform judges the values: a url can say anything. */
-function askedFor({ skill, since: _, ...words }: JobSearch, page: number): Asked {
+/** The filters of a url. The platform validates the values. */
+function filtersFor({ skill, since: _, ...words }: JobSearch, page: number): Filters {
   return {
-    ...(words as Asked),
+    ...(words as Filters),
     ...(skill === undefined ? {} : skillNameOf(skill)),
     include: 'timing',
     limit: pageSize,
@@ -30,7 +30,7 @@ export function JobsPage() {
   const { page = 1, ...filters } = route.useSearch();
   const navigate = route.useNavigate();
   const jobs = useQuery({
-    ...jobsQuery(askedFor(filters, page), windows[filters.since ?? '']?.ms),
+    ...jobsQuery(filtersFor(filters, page), windows[filters.since ?? '']?.ms),
     refetchInterval: live,
   });
   const isFiltered = Object.keys(filters).length > 0;

@@ -24,9 +24,9 @@ const windows = [
 
 /** How it goes, at a glance; on a platform that has not run anything yet, how to begin. */
 export function OverviewPage() {
-  const { window: wanted, chart } = route.useSearch();
+  const { window: chosen, chart } = route.useSearch();
   const navigate = route.useNavigate();
-  const window: Window = wanted === 'day' ? 'day' : 'hour';
+  const window: Window = chosen === 'day' ? 'day' : 'hour';
   const statistics = useQuery(statisticsQuery(window));
   const ever = useQuery({ ...jobsQuery({ limit: 1 }), refetchInterval: live });
   const parts = useQueries({ queries: [activeJobsQuery(), webhooksQuery(), schedulesQuery()] });

@@ -19,7 +19,7 @@ import { Switch } from '../ui/Field.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
-import { Enabled, Status } from '../ui/Status.tsx';
+import { Enabled, Nothing, Status } from '../ui/Status.tsx';
 import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -51,11 +51,7 @@ export function SchedulesPage() {
                   header: 'Next run',
                   from: 'md',
                   cell: (one) =>
-                    one.enabled && !one.refusal ? (
-                      <Time value={one.next_run_at} />
-                    ) : (
-                      <span className="text-muted">–</span>
-                    ),
+                    one.enabled && !one.refusal ? <Time value={one.next_run_at} /> : <Nothing />,
                 },
                 { header: 'Enabled', align: 'right', cell: (one) => <Acts schedule={one} /> },
               ]}

@@ -8,7 +8,7 @@ import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
-import { Status, type Tone } from '../ui/Status.tsx';
+import { Nothing, Status, type Tone } from '../ui/Status.tsx';
 import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Tags } from '../ui/Tags.tsx';
 import { Time } from '../ui/Time.tsx';
@@ -219,11 +219,7 @@ const columns: readonly Column<Version>[] = [
     header: 'Accounts of',
     from: 'lg',
     cell: ({ organizations }) =>
-      organizations === null ? (
-        <span className="text-muted">–</span>
-      ) : (
-        <Tags values={organizations} />
-      ),
+      organizations === null ? <Nothing /> : <Tags values={organizations} />,
   },
   {
     header: 'Retried',

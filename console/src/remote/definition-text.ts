@@ -14,7 +14,7 @@ export function definitionText({
     `description: ${description}`,
     ...(request === null ? [] : [`request: ${JSON.stringify(request, null, 2)}`]),
     `input: ${JSON.stringify(input, null, 2)}`,
-    `output: ${output === null ? 'none told' : JSON.stringify(output, null, 2)}`,
+    `output: ${output === null ? 'none' : JSON.stringify(output, null, 2)}`,
   ];
   return visibleText(parts.join('\n'));
 }

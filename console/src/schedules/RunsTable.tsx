@@ -1,11 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ScheduledRun, scheduleRunsQuery } from '../api/schedules.ts';
-import { Loaded } from '../ui/Loading.tsx';
-import { Section } from '../ui/Page.tsx';
-import { Pagination, pageSize } from '../ui/Pagination.tsx';
-import { Status } from '../ui/Status.tsx';
-import { rowLink, Table } from '../ui/Table.tsx';
+import { PagedTable } from '../ui/PagedTable.tsx';
+import { pageSize } from '../ui/Pagination.tsx';
+import { Nothing, Status } from '../ui/Status.tsx';
+import { type Column, rowLink } from '../ui/Table.tsx';
 import { exactTime, Time } from '../ui/Time.tsx';
 import { outcomeTone, outcomeWords } from './outcomes.ts';
 
@@ -21,65 +20,54 @@ export function RunsTable({
 }) {
   const query = useQuery(scheduleRunsQuery(scheduleId, pageSize, (page - 1) * pageSize));
   return (
-    <Section title="Runs" flush>
-      <Loaded query={query}>
-        {({ data, total }) => (
-          <>
-            <Table
-              caption="Runs"
-              rows={data}
-              rowKey={({ id }) => id}
-              columns={[
-                {
-                  header: 'Slot',
-                  cell: ({ scheduled_for, job_id }) =>
-                    job_id === null ? (
-                      exactTime(scheduled_for)
-                    ) : (
-                      <Link to="/jobs/$jobId" params={{ jobId: job_id }} className={rowLink}>
-                        {exactTime(scheduled_for)}
-                      </Link>
-                    ),
-                },
-                { header: 'Outcome', cell: (run) => <Outcome run={run} /> },
-                {
-                  header: 'Job',
-                  from: 'sm',
-                  cell: ({ status }) =>
-                    status === null ? (
-                      <span className="text-muted">–</span>
-                    ) : (
-                      <Status value={status} />
-                    ),
-                },
-                {
-                  header: 'Why',
-                  from: 'md',
-                  grows: true,
-                  cell: ({ message }) => (
-                    <span className="text-muted" title={message ?? undefined}>
-                      {message}
-                    </span>
-                  ),
-                },
-                {
-                  header: 'When',
-                  from: 'lg',
-                  align: 'right',
-                  cell: ({ scheduled_for }) => <Time value={scheduled_for} />,
-                },
-              ]}
-              empty={
-                <p className="px-4 py-8 text-center text-[13px] text-muted">
-                  No slots yet. Every slot is listed here with its outcome.
-                </p>
-              }
-            />
-            {total > pageSize && <Pagination page={page} total={total} onPage={onPage} />}
-          </>
-        )}
-      </Loaded>
-    </Section>
+    <PagedTable
+      title="Runs"
+      query={query}
+      page={page}
+      onPage={onPage}
+      columns={columns}
+      rowKey={({ id }) => id}
+      empty={
+        <p className="px-4 py-8 text-center text-[13px] text-muted">
+          No slots yet. Every slot is listed here with its outcome.
+        </p>
+      }
+    />
+  );
+}
+
+const columns: readonly Column<ScheduledRun>[] = [
+  { header: 'Slot', cell: (run) => <Slot run={run} /> },
+  { header: 'Outcome', cell: (run) => <Outcome run={run} /> },
+  {
+    header: 'Job',
+    from: 'sm',
+    cell: ({ status }) => (status === null ? <Nothing /> : <Status value={status} />),
+  },
+  {
+    header: 'Why',
+    from: 'md',
+    grows: true,
+    cell: ({ message }) => (
+      <span className="text-muted" title={message ?? undefined}>
+        {message}
+      </span>
+    ),
+  },
+  {
+    header: 'When',
+    from: 'lg',
+    align: 'right',
+    cell: ({ scheduled_for }) => <Time value={scheduled_for} />,
+  },
+];
+
+function Slot({ run: { scheduled_for, job_id } }: { run: ScheduledRun }) {
+  if (job_id === null) return exactTime(scheduled_for);
+  return (
+    <Link to="/jobs/$jobId" params={{ jobId: job_id }} className={rowLink}>
+      {exactTime(scheduled_for)}
+    </Link>
   );
 }
 

@@ -187,14 +187,14 @@ function useThings(): readonly Found[] {
  * for it comes last.
  */
 export function search(all: readonly Found[], text: string): Found[] {
-  const wanted = text.trim();
-  if (uuid.test(wanted)) return idOf(wanted.toLowerCase());
-  const rank = ({ label }: Found) => (label.toLowerCase().startsWith(wanted.toLowerCase()) ? 0 : 1);
+  const query = text.trim();
+  if (uuid.test(query)) return idOf(query.toLowerCase());
+  const rank = ({ label }: Found) => (label.toLowerCase().startsWith(query.toLowerCase()) ? 0 : 1);
   const found = all
-    .filter(({ label, about }) => hasWords(`${label} ${about}`, wanted))
+    .filter(({ label, about }) => hasWords(`${label} ${about}`, query))
     .sort((a, b) => rank(a) - rank(b))
     .slice(0, shownMax);
-  return wanted === '' ? found : [...found, ...elsewhere(wanted)];
+  return query === '' ? found : [...found, ...elsewhere(query)];
 }
 
 const idOf = (id: string): Found[] => [

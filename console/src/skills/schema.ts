@@ -65,10 +65,10 @@ const count = new Intl.NumberFormat('en');
 /** `1 to 100`, `at least 2`, `at most 5`; undefined without bounds. */
 function boundsText(from: unknown, to: unknown, unit: string): string | undefined {
   const [min, max] = [from, to].map((bound) => typeof bound === 'number' && count.format(bound));
-  const said = unit === '' ? '' : ` ${unit}`;
-  if (min && max) return min === max ? `exactly ${min}${said}` : `${min} to ${max}${said}`;
-  if (min) return `at least ${min}${said}`;
-  return max ? `at most ${max}${said}` : undefined;
+  const unitText = unit === '' ? '' : ` ${unit}`;
+  if (min && max) return min === max ? `exactly ${min}${unitText}` : `${min} to ${max}${unitText}`;
+  if (min) return `at least ${min}${unitText}`;
+  return max ? `at most ${max}${unitText}` : undefined;
 }
 
 /** The rules of a value in words, without its type. */

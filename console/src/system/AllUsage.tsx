@@ -46,9 +46,9 @@ export function AllUsage() {
     }),
     refetchInterval: live,
   });
-  const look = (change: Record<string, string | number>) => {
-    const wanted = { owner_kind: kind, organization_id: organization, ...change };
-    const search = Object.entries(wanted).filter(([, value]) => value);
+  const filter = (change: Record<string, string | number>) => {
+    const filters = { owner_kind: kind, organization_id: organization, ...change };
+    const search = Object.entries(filters).filter(([, value]) => value);
     void navigate({ search: Object.fromEntries(search), resetScroll: false });
   };
   return (
@@ -61,7 +61,7 @@ export function AllUsage() {
             <Select
               aria-label="Organization"
               value={organization}
-              onChange={({ target }) => look({ organization_id: target.value })}
+              onChange={({ target }) => filter({ organization_id: target.value })}
             >
               <option value="">All organizations</option>
               {organizations.map((id) => (
@@ -75,7 +75,7 @@ export function AllUsage() {
             <Select
               aria-label="Counted for"
               value={kind}
-              onChange={({ target }) => look({ owner_kind: target.value })}
+              onChange={({ target }) => filter({ owner_kind: target.value })}
             >
               {kinds.map(([value, label]) => (
                 <option key={value} value={value}>
@@ -103,7 +103,7 @@ export function AllUsage() {
               }
             />
             {total > 0 && (
-              <Pagination page={page} total={total} onPage={(next) => look({ page: next })} />
+              <Pagination page={page} total={total} onPage={(next) => filter({ page: next })} />
             )}
           </>
         )}

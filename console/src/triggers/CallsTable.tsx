@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type TriggerCall, triggerCallsQuery } from '../api/triggers.ts';
-import { Empty, Loaded } from '../ui/Loading.tsx';
-import { Section } from '../ui/Page.tsx';
-import { Pagination, pageSize } from '../ui/Pagination.tsx';
-import { Status, Tag, type Tone } from '../ui/Status.tsx';
-import { rowLink, Table } from '../ui/Table.tsx';
+import { Empty } from '../ui/Loading.tsx';
+import { PagedTable } from '../ui/PagedTable.tsx';
+import { pageSize } from '../ui/Pagination.tsx';
+import { Nothing, Status, Tag, type Tone } from '../ui/Status.tsx';
+import { type Column, rowLink } from '../ui/Table.tsx';
 import { Duration, sizeText, Time } from '../ui/Time.tsx';
 
 /** The last calls, accepted and refused. */
@@ -20,50 +20,40 @@ export function CallsTable({
 }) {
   const query = useQuery(triggerCallsQuery(triggerId, pageSize, (page - 1) * pageSize));
   return (
-    <Section title="Recent calls" flush>
-      <Loaded query={query}>
-        {({ data, total }) => (
-          <>
-            <Table
-              caption="Recent calls"
-              rows={data}
-              rowKey={({ id }) => id}
-              columns={[
-                { header: 'When', cell: (call) => <When call={call} /> },
-                { header: 'Answer', cell: (call) => <Answer call={call} /> },
-                { header: 'What happened', grows: true, cell: (call) => <Words call={call} /> },
-                {
-                  header: 'Size',
-                  from: 'md',
-                  align: 'right',
-                  cell: ({ body_bytes }) =>
-                    body_bytes === null ? (
-                      <span className="text-muted">–</span>
-                    ) : (
-                      sizeText(body_bytes)
-                    ),
-                },
-                {
-                  header: 'Took',
-                  from: 'sm',
-                  align: 'right',
-                  cell: ({ duration_ms }) => <Duration ms={duration_ms} />,
-                },
-              ]}
-              empty={
-                <Empty title="No calls yet">
-                  Every call is listed here about a second after its response, with the reason if it
-                  was refused. Calls are kept for 7 days.
-                </Empty>
-              }
-            />
-            {total > pageSize && <Pagination page={page} total={total} onPage={onPage} />}
-          </>
-        )}
-      </Loaded>
-    </Section>
+    <PagedTable
+      title="Recent calls"
+      query={query}
+      page={page}
+      onPage={onPage}
+      columns={columns}
+      rowKey={({ id }) => id}
+      empty={
+        <Empty title="No calls yet">
+          Every call is listed here about a second after its response, with the reason if it was
+          refused. Calls are kept for 7 days.
+        </Empty>
+      }
+    />
   );
 }
+
+const columns: readonly Column<TriggerCall>[] = [
+  { header: 'When', cell: (call) => <When call={call} /> },
+  { header: 'Answer', cell: (call) => <Answer call={call} /> },
+  { header: 'What happened', grows: true, cell: (call) => <Words call={call} /> },
+  {
+    header: 'Size',
+    from: 'md',
+    align: 'right',
+    cell: ({ body_bytes: bytes }) => (bytes === null ? <Nothing /> : sizeText(bytes)),
+  },
+  {
+    header: 'Took',
+    from: 'sm',
+    align: 'right',
+    cell: ({ duration_ms }) => <Duration ms={duration_ms} />,
+  },
+];
 
 interface Given {
   call: TriggerCall;

@@ -128,7 +128,7 @@ export function Chart({
 
   const [hovered, setHovered] = useState<number | null>(null);
   const at = hovered ?? times.length - 1;
-  const told = series.map(({ summary, values }) =>
+  const summaries = series.map(({ summary, values }) =>
     hovered === null && summary !== undefined ? summary : values[at],
   );
   const isSummed = hovered === null && series.some(({ summary }) => summary !== undefined);
@@ -140,7 +140,7 @@ export function Chart({
             <span className={classes('size-2 rounded-sm', swatches[colour])} aria-hidden />
             {name}
             <strong className="font-medium text-ink">
-              {told[i] == null ? '–' : format(told[i])}
+              {summaries[i] == null ? '–' : format(summaries[i])}
             </strong>
           </span>
         ))}
@@ -150,7 +150,7 @@ export function Chart({
         </span>
       </figcaption>
       <div ref={box} aria-hidden className="min-w-0 overflow-hidden" />
-      {/* A table alone would not be as small as it is told to be. */}
+      {/* A table alone would not be as small as its style says. */}
       <div className="sr-only">
         <table>
           <caption>{label}</caption>

@@ -86,3 +86,8 @@ export function Tag({ children, tone = 'neutral' }: { children: ReactNode; tone?
     </span>
   );
 }
+
+/** In place of a value that there is not. */
+export function Nothing() {
+  return <span className="text-muted">–</span>;
+}

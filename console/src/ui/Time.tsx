@@ -48,10 +48,10 @@ export const exactTime = (value: string): string => `${value.slice(0, 19).replac
 export function Time({ value, exact = false }: { value: string | null; exact?: boolean }) {
   const at = useNow();
   if (value === null) return <span className="text-muted">–</span>;
-  const said = exactTime(value);
+  const full = exactTime(value);
   return (
-    <time dateTime={value} title={said} className="whitespace-nowrap tabular-nums">
-      {exact ? said : relativeTime(Date.parse(value), Math.max(at, 0))}
+    <time dateTime={value} title={full} className="whitespace-nowrap tabular-nums">
+      {exact ? full : relativeTime(Date.parse(value), Math.max(at, 0))}
     </time>
   );
 }

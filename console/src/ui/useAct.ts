@@ -29,8 +29,8 @@ export function useAct<Given = void, Result = unknown>({
     mutationFn: act,
     ...(isSecret && { gcTime: 0 }),
     async onSuccess(result) {
-      const said = typeof done === 'function' ? done(result) : done;
-      if (said !== undefined) tell(said);
+      const message = typeof done === 'function' ? done(result) : done;
+      if (message !== undefined) tell(message);
       await Promise.all(changes.map((queryKey) => client.invalidateQueries({ queryKey })));
     },
     onError(error) {

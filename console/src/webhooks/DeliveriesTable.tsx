@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { deliveriesQuery, type WebhookDelivery } from '../api/webhooks.ts';
-import { Empty, Loaded } from '../ui/Loading.tsx';
-import { Section } from '../ui/Page.tsx';
-import { Pagination, pageSize } from '../ui/Pagination.tsx';
-import { Status, Tag } from '../ui/Status.tsx';
-import { rowLink, Table } from '../ui/Table.tsx';
+import { Empty } from '../ui/Loading.tsx';
+import { PagedTable } from '../ui/PagedTable.tsx';
+import { pageSize } from '../ui/Pagination.tsx';
+import { Nothing, Status, Tag } from '../ui/Status.tsx';
+import { type Column, rowLink } from '../ui/Table.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 
 /** Sent and pending deliveries; each opens with `delivery` in the url. */
@@ -20,58 +20,45 @@ export function DeliveriesTable({
 }) {
   const query = useQuery(deliveriesQuery(webhookId, pageSize, (page - 1) * pageSize));
   return (
-    <Section title="Deliveries" flush>
-      <Loaded query={query}>
-        {({ data, total }) => (
-          <>
-            <Table
-              caption="Deliveries"
-              rows={data}
-              rowKey={({ id }) => id}
-              columns={[
-                {
-                  header: 'Event',
-                  cell: (one) => <Event webhookId={webhookId} delivery={one} />,
-                },
-                { header: 'Status', cell: ({ status }) => <Status value={status} /> },
-                {
-                  header: 'Last answer',
-                  from: 'md',
-                  grows: true,
-                  cell: ({ attempts }) => <Answer attempt={attempts.at(-1)} />,
-                },
-                {
-                  header: 'Attempts',
-                  from: 'sm',
-                  align: 'right',
-                  cell: ({ attempts }) => countText(attempts.length),
-                },
-                {
-                  header: 'Next attempt',
-                  from: 'md',
-                  align: 'right',
-                  cell: ({ next_attempt_at }) => <Time value={next_attempt_at} />,
-                },
-                {
-                  header: 'When',
-                  align: 'right',
-                  cell: ({ created_at }) => <Time value={created_at} />,
-                },
-              ]}
-              empty={
-                <Empty title="No deliveries yet">
-                  Deliveries of the agent’s events are listed here. Send a test to check the
-                  receiver.
-                </Empty>
-              }
-            />
-            {total > pageSize && <Pagination page={page} total={total} onPage={onPage} />}
-          </>
-        )}
-      </Loaded>
-    </Section>
+    <PagedTable
+      title="Deliveries"
+      query={query}
+      page={page}
+      onPage={onPage}
+      columns={columnsOf(webhookId)}
+      rowKey={({ id }) => id}
+      empty={
+        <Empty title="No deliveries yet">
+          Deliveries of the agent’s events are listed here. Send a test to check the receiver.
+        </Empty>
+      }
+    />
   );
 }
+
+const columnsOf = (webhookId: string): readonly Column<WebhookDelivery>[] => [
+  { header: 'Event', cell: (one) => <Event webhookId={webhookId} delivery={one} /> },
+  { header: 'Status', cell: ({ status }) => <Status value={status} /> },
+  {
+    header: 'Last answer',
+    from: 'md',
+    grows: true,
+    cell: ({ attempts }) => <Answer attempt={attempts.at(-1)} />,
+  },
+  {
+    header: 'Attempts',
+    from: 'sm',
+    align: 'right',
+    cell: ({ attempts }) => countText(attempts.length),
+  },
+  {
+    header: 'Next attempt',
+    from: 'md',
+    align: 'right',
+    cell: ({ next_attempt_at }) => <Time value={next_attempt_at} />,
+  },
+  { header: 'When', align: 'right', cell: ({ created_at }) => <Time value={created_at} /> },
+];
 
 function Event({ webhookId, delivery }: { webhookId: string; delivery: WebhookDelivery }) {
   return (
@@ -94,7 +81,7 @@ function Event({ webhookId, delivery }: { webhookId: string; delivery: WebhookDe
 }
 
 function Answer({ attempt }: { attempt: WebhookDelivery['attempts'][number] | undefined }) {
-  if (attempt === undefined) return <span className="text-muted">–</span>;
+  if (attempt === undefined) return <Nothing />;
   const { status, error } = attempt;
   return (
     <span className="text-muted" title={error ?? undefined}>
