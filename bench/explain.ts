@@ -525,7 +525,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     task('dispatch of events', () => slices.webhooks.dispatcher.dispatch()),
     task('tick of schedules', () => slices.tick.run()),
     task('memories of deleted agents', () => slices.memories.purge()),
-    task('undelivered events', () => slices.runEvents.delivery.deliverAll()),
+    task('undelivered events', () => slices.runEvents.handover.handOverAll()),
     undone('an event that one run waits for', (tx) => sendIn(tx, 'order-2')),
     {
       ...undone('an event that 500 runs wait for', (tx) => sendIn(tx, 'all')),

@@ -42,7 +42,7 @@ describe.each(await engines())('on $name', (engine) => {
       areOutputsChecked: false,
       async discover({ id }) {
         refreshed.push(id);
-        return { views: [], asked: 'all', about: {} };
+        return { views: [], knownViewers: 'all', about: {} };
       },
       call: async () => null,
       close: async () => {},

@@ -250,7 +250,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expect(world.send({ data: 1 }, dyingEvents(world))).rejects.toThrow('has died');
     const left = await world.waits();
 
-    await world.runEvents.delivery.deliverAll();
+    await world.runEvents.handover.handOverAll();
     for (const job of jobs) await world.wait(job, 2);
     const { delivered } = await world.send({ data: 2 });
 

@@ -116,7 +116,7 @@ function schedulerTasks({
 }: Slices): Task[] {
   return [
     [sweepEveryMs, () => jobs.recovery.sweep()],
-    [sweepEveryMs, () => runEvents.delivery.deliverAll()],
+    [sweepEveryMs, () => runEvents.handover.handOverAll()],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => memories.expire()],
     [purgeEveryMs, () => removeUntakeable(runEvents.database)],

@@ -9,7 +9,7 @@ const toolOf = (type: string, description = ''): RemoteTool => ({
 });
 const compared = (offered: Partial<Comparison>) =>
   compareTools({
-    ...{ sourceId: 'source', isFirst: false, offers: new Map(), asked: 'all' },
+    ...{ sourceId: 'source', isFirst: false, offers: new Map(), knownViewers: 'all' },
     ...{ known: [], registered: [], now: 1, unusable: new Map() },
     ...offered,
   });
@@ -38,7 +38,7 @@ test('a tool of a first import is accepted, and one that has changed waits', asy
 });
 
 test('a tool that was not shown is gone only where the service was asked', async () => {
-  expect((await compared({ known: accepted, asked: new Set() })).changed).toEqual([]);
+  expect((await compared({ known: accepted, knownViewers: new Set() })).changed).toEqual([]);
   expect((await compared({ known: accepted })).changed).toMatchObject([{ state: 'withdrawn' }]);
 });
 
@@ -61,10 +61,10 @@ test('a version is numbered after those that the registry has had', async () => 
 });
 
 describe('what accounts are shown', async () => {
-  const asked = new Set<Viewer>([null, 'acme', 'globex']);
+  const knownViewers = new Set<Viewer>([null, 'acme', 'globex']);
   const ofAcme = await compared({
     isFirst: true,
-    asked,
+    knownViewers,
     offers: shown({ acme: toolOf('string') }),
   });
   const known = activated(ofAcme.added);
@@ -75,22 +75,26 @@ describe('what accounts are shown', async () => {
       ...{ acme: toolOf('string'), globex: toolOf('string', 'Otherwise.') },
       initech: toolOf('string'),
     });
-    const { added } = await compared({ isFirst: true, asked, offers });
+    const { added } = await compared({ isFirst: true, knownViewers, offers });
     expect(added.map(({ version, organizations }) => ({ version, organizations }))).toEqual([
       { version: 'v1.0', organizations: '["acme","initech"]' },
       { version: 'v1.1', organizations: '["globex"]' },
     ]);
-    const again = await compared({ known: added, asked: new Set([...asked, 'initech']), offers });
+    const again = await compared({
+      known: added,
+      knownViewers: new Set([...knownViewers, 'initech']),
+      offers,
+    });
     expect(again).toMatchObject({ added: [], removed: [], changed: [] });
   });
 
   test('makes an accepted version that of another organization only if it is shown exactly that', async () => {
     const same = shown({ acme: toolOf('string'), globex: toolOf('string') });
-    expect((await compared({ known, asked, offers: same })).changed).toMatchObject([
+    expect((await compared({ known, knownViewers, offers: same })).changed).toMatchObject([
       { version: 'v1.0', state: 'active', organizations: '["acme","globex"]' },
     ]);
     const otherwise = shown({ acme: toolOf('string'), globex: toolOf('string', 'Otherwise.') });
-    const { changed, added } = await compared({ known, asked, offers: otherwise });
+    const { changed, added } = await compared({ known, knownViewers, offers: otherwise });
     expect(changed).toEqual([]);
     expect(added).toMatchObject([{ version: 'v1.1', organizations: '["globex"]' }]);
   });
@@ -98,7 +102,7 @@ describe('what accounts are shown', async () => {
   test('leaves a version to the organization whose account is shown a compatible definition', async () => {
     const offers = shown({ acme: toolOf('string', 'Reworded.'), globex: toolOf('integer') });
     const both = known.map((row) => ({ ...row, organizations: '["acme","globex"]' }));
-    const { changed } = await compared({ known: both, asked, offers });
+    const { changed } = await compared({ known: both, knownViewers, offers });
     expect(changed).toMatchObject([
       {
         ...{ state: 'active', organizations: '["acme"]' },
@@ -109,14 +113,16 @@ describe('what accounts are shown', async () => {
 
   test('stays that of an account that was not asked, and is withdrawn once no account is shown it', async () => {
     const offers = shown({ globex: toolOf('integer') });
-    expect((await compared({ known, asked: new Set(['globex']), offers })).changed).toEqual([]);
-    const { changed } = await compared({ known, asked, offers });
+    expect((await compared({ known, knownViewers: new Set(['globex']), offers })).changed).toEqual(
+      [],
+    );
+    const { changed } = await compared({ known, knownViewers, offers });
     expect(changed).toMatchObject([{ state: 'withdrawn', organizations: '["acme"]' }]);
   });
 
   test('of a source without known viewers is kept only by those that are shown exactly it', async () => {
     const offers = shown({ acme: toolOf('string'), globex: toolOf('string', 'Otherwise.') });
-    const { changed } = await compared({ known: accepted, asked, offers });
+    const { changed } = await compared({ known: accepted, knownViewers, offers });
     expect(changed).toMatchObject([{ state: 'active', organizations: '["acme"]' }]);
   });
 
@@ -129,10 +135,10 @@ describe('what accounts are shown', async () => {
           [{ tool, digest: digestOfTool(tool), viewers: [organization] }],
         ] as const;
       });
-    const { added, leftOut } = await compared({ asked, offers: new Map(many('acme')) });
+    const { added, leftOut } = await compared({ knownViewers, offers: new Map(many('acme')) });
     expect([added.length, leftOut.length]).toEqual([1_250, 750]);
     const offers = new Map([...many('acme'), ...many('globex')]);
-    const next = await compared({ asked, known: added, offers });
+    const next = await compared({ knownViewers, known: added, offers });
     expect(next.added.every(({ organizations }) => organizations === '["globex"]')).toBe(true);
     expect(next.added).toHaveLength(625);
   });

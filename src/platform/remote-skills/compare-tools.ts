@@ -50,7 +50,7 @@ export interface Comparison {
   /** By the names of their skills. */
   readonly offers: ReadonlyMap<string, readonly Offer[]>;
   /** The viewers whose present view is known; the others keep what they were shown before. */
-  readonly asked: Discovered['asked'];
+  readonly knownViewers: Discovered['knownViewers'];
   readonly known: readonly VersionRow[];
   /** All skill versions that the category ever had, also of removed sources: their names are not used again. */
   readonly registered: readonly Pick<VersionRow, 'skill_name' | 'version'>[];
@@ -188,13 +188,13 @@ interface Holders {
  * shown exactly this version itself, or to have been.
  */
 async function holdersOf(
-  { asked }: Comparison,
+  { knownViewers }: Comparison,
   row: VersionRow,
   offered: readonly Offer[],
 ): Promise<Holders> {
   const shown: readonly Viewer[] = organizationsShown(row) ?? [null];
   const exact = offered.filter(({ digest }) => digest === row.digest).flatMap((one) => one.viewers);
-  const keeping = shown.filter((one) => asked !== 'all' && !asked.has(one));
+  const keeping = shown.filter((one) => knownViewers !== 'all' && !knownViewers.has(one));
   if (row.activated_at === null) return { exact, fitting: [], keeping };
   const fitting: Viewer[] = [];
   for (const offer of offered) {

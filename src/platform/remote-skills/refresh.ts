@@ -155,7 +155,7 @@ async function compareWithStored(
   const settings = settingsWith(row, discovered.learned);
   const stored = await listStored(remote.database.read, row, discovered);
   const { refreshedAt, known, registered, disconnected } = stored;
-  const { asked } = discovered;
+  const { knownViewers } = discovered;
   const compared = await compareTools({
     sourceId: row.id,
     isFirst: refreshedAt === null && known.length === 0,
@@ -163,7 +163,7 @@ async function compareWithStored(
     registered,
     now: remote.clock.now(),
     offers: offersWithout(offered.offers, disconnected),
-    asked: asked === 'all' ? asked : asked.union(disconnected),
+    knownViewers: knownViewers === 'all' ? knownViewers : knownViewers.union(disconnected),
     unusable: unusableVersions(
       remote,
       { kind: row.kind, settings, about: JSON.stringify(discovered.about) },

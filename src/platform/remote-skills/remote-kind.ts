@@ -66,7 +66,7 @@ export interface Discovered {
    * The viewers whose present view is known: one of them without a view is shown nothing. The others keep what they were
    * shown before. `all` where the service takes no accounts.
    */
-  readonly asked: ReadonlySet<Viewer> | 'all';
+  readonly knownViewers: ReadonlySet<Viewer> | 'all';
   /** What it says of itself, to be shown. */
   readonly about: Json;
   /** Settings that the discovery has learned; stored unless they were changed meanwhile. */

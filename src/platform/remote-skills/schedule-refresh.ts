@@ -1,6 +1,6 @@
 /**
- * Schedules a refresh of a source whose service has said that its tools have changed. Refreshes are at least
- * `againMs` apart, because a service may say so all the time.
+ * Schedules a refresh of a source whose service has reported that its tools have changed. Refreshes are at least
+ * `againMs` apart, because a service may report it all the time.
  */
 import { refreshSource } from './refresh.ts';
 import type { RemoteSkills } from './state.ts';

@@ -81,7 +81,7 @@ const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Tra
         .select('id')
         .orderBy('id')
         .limit(sql.lit(1))
-        .as('undelivered'),
+        .as('pending'),
       stored
         .where('taken', '=', sql.lit(1))
         .select('id')
@@ -103,7 +103,7 @@ export interface AddressFacts {
   readonly isAnyUnended: boolean;
   /** Events that no run has taken, at most `untakenMax`. */
   readonly untaken: number;
-  /** Whether an earlier event has not been delivered to all jobs that wait for it. */
+  /** Whether an earlier event is pending: not all jobs that wait for it have it. */
   readonly isBehind: boolean;
   /** The newest of the events that are more than the `kept` newest ones that runs have taken. */
   readonly surplus: string | null;
@@ -121,7 +121,7 @@ export async function addressFacts(
   return {
     newest: [row?.newest_job, row?.newest_event].filter((id) => typeof id === 'string'),
     untaken: Number(row?.untaken ?? 0),
-    isBehind: typeof row?.undelivered === 'string',
+    isBehind: typeof row?.pending === 'string',
     isAnyUnended: typeof row?.unended_job === 'string',
     surplus: row?.surplus ?? null,
     stored: { events: Number(row?.events ?? 0), bytes: Number(row?.bytes ?? 0) },
@@ -172,7 +172,7 @@ export async function hasJobEnded(
   return job && job.due_at === null;
 }
 
-const undelivered = firstRow<EventAddress, Transaction>()((db, p) =>
+const pending = firstRow<EventAddress, Transaction>()((db, p) =>
   db
     .selectFrom('received_events')
     .selectAll()
@@ -185,14 +185,14 @@ const undelivered = firstRow<EventAddress, Transaction>()((db, p) =>
 );
 
 /** The oldest event of an address that some of the jobs that wait for it have not got. */
-export function findUndelivered(
+export function findPendingEvent(
   tx: Transaction,
   { organization_id, event, key }: EventAddress,
 ): Promise<ReceivedEvent | undefined> {
-  return undelivered(tx, { organization_id, event, key });
+  return pending(tx, { organization_id, event, key });
 }
 
-const updateDelivery = statement<{ id: string; told: number; taken: number }>()((db, p) =>
+const updateHandover = statement<{ id: string; told: number; taken: number }>()((db, p) =>
   db
     .updateTable('received_events')
     .set((eb) => ({
@@ -208,15 +208,15 @@ const updateDelivery = statement<{ id: string; told: number; taken: number }>()(
 );
 
 /**
- * Records a delivery: `isDone` when no job waits for the event any more (the column `told`), `isTaken` when a job
+ * Records a handover: `isDone` when no job waits for the event any more (the column `told`), `isTaken` when a job
  * just got it.
  */
-export function recordDelivery(
+export function recordHandover(
   tx: Transaction,
   id: string,
   { isDone, isTaken }: { readonly isDone: boolean; readonly isTaken: boolean },
 ): Promise<void> {
-  return tx.each(updateDelivery, [{ id, told: isDone ? 1 : 0, taken: isTaken ? 1 : 0 }]);
+  return tx.each(updateHandover, [{ id, told: isDone ? 1 : 0, taken: isTaken ? 1 : 0 }]);
 }
 
 const addresses = allRows<{ limit: number }>()((db, p) =>
@@ -228,7 +228,7 @@ const addresses = allRows<{ limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 
-/** Addresses that have undelivered events. */
-export function listUndelivered(db: Handle, limit: number): Promise<EventAddress[]> {
+/** Addresses that have pending events. */
+export function listPendingAddresses(db: Handle, limit: number): Promise<EventAddress[]> {
   return addresses(db, { limit });
 }

@@ -1,5 +1,5 @@
 /**
- * Events from outside. `send` records an event and delivers it to the jobs that wait for it, in one transaction, and
+ * Events from outside. `send` records an event and hands it over to the jobs that wait for it, in one transaction, and
  * returns after the commit. It stores the event if jobs that were accepted before it may wait for it later. Equal
  * requests with one Idempotency-Key make one event.
  */
@@ -13,7 +13,7 @@ import { invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { continueAfter, isId, newId } from '../../kernel/ids.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import { eventDataBytesMax, storedBytesMax, storedMax, takenKept, untakenMax } from './bounds.ts';
-import { EventDelivery, lockAudience } from './delivery.ts';
+import { EventHandover, lockAudience } from './handover.ts';
 import {
   describeKeyedEvent,
   type EventKeyRow,
@@ -63,12 +63,12 @@ export interface SendReceipt {
 export class RunEvents {
   readonly database: Database;
   readonly clock: Clock;
-  readonly delivery: EventDelivery;
+  readonly handover: EventHandover;
 
   constructor(context: Context, waitEnds: WaitEnds) {
     this.database = context.database;
     this.clock = context.clock;
-    this.delivery = new EventDelivery(context, waitEnds);
+    this.handover = new EventHandover(context, waitEnds);
   }
 
   /**
@@ -76,7 +76,7 @@ export class RunEvents {
    * has ended and when a bound of the stored events is reached, `422` for a key of another request.
    */
   async send(sender: Sender, sent: SentEvent): Promise<SendReceipt> {
-    const { database, delivery } = this;
+    const { database, handover } = this;
     const data = JSON.stringify(sent.data ?? null);
     if (Buffer.byteLength(data) > eventDataBytesMax) {
       throw invalid('data', `must be at most ${eventDataBytesMax / 1024} KiB of JSON`);
@@ -88,7 +88,7 @@ export class RunEvents {
     );
     if (isDone) return receipt;
     const { eventId } = receipt;
-    const later = await delivery.deliverAddress(addressOf(sender, sent), eventId);
+    const later = await handover.handOverAddress(addressOf(sender, sent), eventId);
     const delivered = receipt.delivered + later;
     if (keyRow !== undefined) {
       const described = { ...keyRow, event_id: eventId, delivered };
@@ -119,7 +119,7 @@ interface Recorded extends SendReceipt {
 }
 
 async function record(
-  { clock, delivery }: RunEvents,
+  { clock, handover }: RunEvents,
   tx: Transaction,
   sender: Sender,
   sent: SentText,
@@ -137,7 +137,7 @@ async function record(
   const event = { ...address, id, job_id: jobId, taken: 0, told: 0, created_at: now, data };
   const { delivered, isDone } = known.isBehind
     ? { delivered: 0, isDone: false }
-    : await delivery.deliver(tx, event, now);
+    : await handover.handOver(tx, event, now);
   const isTaken = delivered > 0;
   // No other job may take it.
   const isOver = isTaken && jobId !== null;

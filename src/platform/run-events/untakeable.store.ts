@@ -51,7 +51,7 @@ const untakeable = firstRow<Omit<Oldest, 'limit'>>()((db, p) =>
     .limit(sql.lit(1)),
 );
 
-/** Whether an organization has delivered events that no job can take, taken by runs or not. */
+/** Whether an organization has events that are not pending and that no job can take, taken by runs or not. */
 export async function hasUntakeable(db: Handle, oldest: Omit<Oldest, 'limit'>): Promise<boolean> {
   return (await untakeable(db, oldest)) !== undefined;
 }

@@ -11,14 +11,14 @@ type WaitRow = Selectable<EventWaitsTable>;
 type PositionRow = Selectable<EventPositionsTable>;
 
 /** An event and the number of waiting jobs to find. */
-interface Audience extends EventAddress {
+interface WaitQuery extends EventAddress {
   /** The only job that may take it; empty for all. */
   readonly job_id: string;
   readonly event_id: string;
   readonly limit: number;
 }
 
-const waiting = allRows<Audience, Transaction>()((db, p) =>
+const waiting = allRows<WaitQuery, Transaction>()((db, p) =>
   db
     .selectFrom('event_waits as w')
     .select(({ fn }) => ['w.job_id', fn.min('w.n').as('n')])
@@ -49,7 +49,7 @@ const waiting = allRows<Audience, Transaction>()((db, p) =>
 /** The oldest wait of each job that waits for an event and has not had it or a later one, by job. */
 export function findWaiting(
   tx: Transaction,
-  { organization_id, event, key, job_id, event_id, limit }: Audience,
+  { organization_id, event, key, job_id, event_id, limit }: WaitQuery,
 ): Promise<{ job_id: string; n: number }[]> {
   return waiting(tx, { organization_id, event, key, job_id, event_id, limit });
 }

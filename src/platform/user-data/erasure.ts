@@ -1,7 +1,7 @@
 /**
  * One erasure of a user: memories, conversations with their messages, and all text of jobs, whose rows stay. Each
- * transaction is small, and what is done is found no more, so an erasure that was interrupted goes on where it is
- * asked for again. Never touches a job that has not ended.
+ * transaction is small, and none finds erased rows again, so the next request continues an erasure that was interrupted.
+ * Never touches a job that has not ended.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
@@ -150,7 +150,7 @@ export class Erasure {
     }
   }
 
-  /** All of it, also what jobs for others have said in it and what these have started: it may repeat what the user said. */
+  /** All of it, with the messages of jobs for others and the jobs that these have started: they may repeat texts of the user. */
   async #eraseConversation(conversation: Erasable): Promise<void> {
     const { database, user } = this;
     const { id, jobs: given = [], above = [] } = conversation;

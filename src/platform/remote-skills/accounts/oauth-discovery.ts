@@ -56,25 +56,26 @@ export interface FindRequest {
 export async function find(
   fetch: Fetch,
   allowed: AllowList,
-  asked: FindRequest,
+  request: FindRequest,
 ): Promise<FoundServer> {
-  const { url } = asked;
-  const challenge = await challengeOf(fetch, asked);
+  const { url } = request;
+  const challenge = await challengeOf(fetch, request);
   const resource = await resourceMetadataOf(fetch, url, challenge.resourceMetadataUrl);
-  const issuer = issuerOf(asked, resource);
+  const issuer = issuerOf(request, resource);
   refuseAddress(allowed, issuer, 'The authorization server');
-  const told = await discoverAuthorizationServerMetadata(issuer, { fetchFn: fetch });
+  const discovered = await discoverAuthorizationServerMetadata(issuer, { fetchFn: fetch });
   const isNamed = (resource?.authorization_servers ?? []).length > 0;
-  const why = whyUnknown(issuer, { isAsked: challenge.isAsked, isNamed });
-  if (told === undefined && (isNamed || !challenge.isAsked)) throw new OauthFault('refused', why);
-  const metadata = told ?? defaultMetadataOf(url);
+  const why = whyUnknown(issuer, { isRequired: challenge.isRequired, isNamed });
+  if (discovered === undefined && (isNamed || !challenge.isRequired))
+    throw new OauthFault('refused', why);
+  const metadata = discovered ?? defaultMetadataOf(url);
   refuseUnusable(allowed, metadata);
   return {
     metadata: keptOf(metadata),
     // The browser and the authorization server read it, and by RFC 8707 it has no query.
     resource: resource?.resource ?? resourceUrlFromServerUrl(addressWithoutSecrets(url)).href,
     takesMetadataUrls: metadata.client_id_metadata_document_supported === true,
-    whyAssumed: told === undefined ? why : null,
+    whyAssumed: discovered === undefined ? why : null,
     scope: scopeOf(challenge.scope ?? resource?.scopes_supported?.join(' '), metadata),
   };
 }
@@ -82,10 +83,10 @@ export async function find(
 /** Why no authorization server was found. */
 function whyUnknown(
   issuer: string,
-  { isAsked, isNamed }: { readonly isAsked: boolean; readonly isNamed: boolean },
+  { isRequired, isNamed }: { readonly isRequired: boolean; readonly isNamed: boolean },
 ): string {
   if (isNamed) return `The authorization server ${issuer} publishes no metadata`;
-  return isAsked
+  return isRequired
     ? 'The server asks for a token, and names no authorization server: its operator has to set a token of its own as the header authorization'
     : 'The server does not ask for authorization';
 }
@@ -110,8 +111,8 @@ async function challengeOf(fetch: Fetch, { url, headers }: FindRequest) {
     body: JSON.stringify(message),
   });
   await response.body?.cancel().catch(() => {});
-  const isAsked = response.status === 401;
-  return { isAsked, ...(isAsked ? extractWWWAuthenticateParams(response) : {}) };
+  const isRequired = response.status === 401;
+  return { isRequired, ...(isRequired ? extractWWWAuthenticateParams(response) : {}) };
 }
 
 async function resourceMetadataOf(
@@ -208,9 +209,12 @@ function keptOf(metadata: AuthorizationServerMetadata): ServerMetadata {
 }
 
 /** With the scope for which many servers give refresh tokens. */
-function scopeOf(asked: string | undefined, { scopes_supported: supported = [] }: ServerMetadata) {
-  if (asked === undefined || asked === '') return undefined;
-  const scopes = new Set(asked.split(' ').filter((one) => one !== ''));
+function scopeOf(
+  required: string | undefined,
+  { scopes_supported: supported = [] }: ServerMetadata,
+) {
+  if (required === undefined || required === '') return undefined;
+  const scopes = new Set(required.split(' ').filter((one) => one !== ''));
   if (supported.includes('offline_access')) scopes.add('offline_access');
   return [...scopes].join(' ').slice(0, scopeCharsMax);
 }

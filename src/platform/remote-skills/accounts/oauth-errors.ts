@@ -6,7 +6,7 @@ import { OauthFault } from './oauth-fault.ts';
 
 const textCharsMax = 300;
 
-/** Whatever fails while an authorization server is asked, as a fault with one sentence. */
+/** The failure of a request to an authorization server, as a fault with one sentence. */
 export function faultOf(error: unknown, deadline: AbortSignal): OauthFault {
   if (error instanceof OauthFault) return error;
   if (deadline.aborted) {
@@ -28,8 +28,8 @@ function oauthFault(error: OAuthError): OauthFault {
   const code = String(error.code);
   // The SDK calls an answer that is not JSON a fault of the server, and puts all of it into the message.
   const isUnreadable = error.message.includes('Invalid OAuth error response');
-  const said = isUnreadable ? 'an answer that cannot be read' : shortOf(error.message);
-  const what = `The authorization server refused: ${code} (${said})`;
+  const reason = isUnreadable ? 'an answer that cannot be read' : shortOf(error.message);
+  const what = `The authorization server refused: ${code} (${reason})`;
   if (code === 'invalid_grant') return new OauthFault('grant', what, error);
   if (code === 'invalid_client' || code === 'unauthorized_client') {
     return new OauthFault('client', what, error);

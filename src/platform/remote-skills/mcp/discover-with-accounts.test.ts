@@ -26,8 +26,11 @@ test('what each account is shown is kept apart', async () => {
 });
 
 test('an account that could not be asked, or has to be connected again, keeps what it was shown', async () => {
-  const { asked, views } = await discoverWithAccounts(['away', 'expired', 'acme'], discoverAs);
-  expect(asked).toEqual(new Set([null, 'acme']));
+  const { knownViewers, views } = await discoverWithAccounts(
+    ['away', 'expired', 'acme'],
+    discoverAs,
+  );
+  expect(knownViewers).toEqual(new Set([null, 'acme']));
   expect(views).toHaveLength(1);
 });
 
@@ -36,9 +39,9 @@ test('what is shown without an account belongs to no account', async () => {
     viewer === null
       ? { tools: [toolOf('echo')], leftOut: [], about: { of: 'all' } }
       : discoverAs(viewer);
-  const { views, about, asked } = await discoverWithAccounts(['acme'], open);
+  const { views, about, knownViewers } = await discoverWithAccounts(['acme'], open);
   expect(views.map(({ viewer }) => viewer)).toEqual([null, 'acme']);
-  expect([about, asked]).toEqual([{ of: 'all' }, new Set([null, 'acme'])]);
+  expect([about, knownViewers]).toEqual([{ of: 'all' }, new Set([null, 'acme'])]);
 });
 
 test('without any view there is the fault: that of an account before that of asking without one', async () => {

@@ -19,25 +19,25 @@ export async function discoverWithAccounts(
   const viewers: Viewer[] = [null, ...organizations];
   const answers = await Promise.allSettled(viewers.map(discoverAs));
   const views: View[] = [];
-  const asked = new Set<Viewer>();
+  const knownViewers = new Set<Viewer>();
   const faults: unknown[] = [];
   let about: Discovered['about'] | undefined;
   for (const [i, answer] of answers.entries()) {
     const viewer = viewers[i] ?? null;
     if (answer.status === 'fulfilled') {
       const { tools, leftOut } = answer.value;
-      asked.add(viewer);
+      knownViewers.add(viewer);
       views.push({ viewer, tools, leftOut });
       about ??= answer.value.about;
       continue;
     }
     const { reason: fault } = answer;
     // The server shows nothing without an account. An account that has to be connected again keeps what it was shown.
-    if (viewer === null && asksForAccount(fault)) asked.add(viewer);
+    if (viewer === null && asksForAccount(fault)) knownViewers.add(viewer);
     if (!asksForAccount(fault)) faults.push(viewer === null ? fault : ofAccount(fault));
     else if (viewer === null) faults.push(fault);
   }
-  if (about !== undefined) return { views, asked, about };
+  if (about !== undefined) return { views, knownViewers, about };
   throw faults.find((fault) => !asksForAccount(fault)) ?? faults[0];
 }
 

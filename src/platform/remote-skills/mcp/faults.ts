@@ -1,4 +1,4 @@
-/** Why a server could not be asked, as one sentence without secrets, and whether asking again may help. */
+/** The failure of a request to a server, as one sentence without secrets, and whether a repetition may succeed. */
 import {
   OAuthClientFlowError,
   OAuthError,

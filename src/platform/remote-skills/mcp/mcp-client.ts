@@ -67,7 +67,7 @@ export class McpClient {
       );
     if (!takesAccounts(source.settings as unknown as McpSettings)) {
       const { about, ...view } = await discoverAs(null);
-      return { views: [{ viewer: null, ...view }], asked: 'all', about };
+      return { views: [{ viewer: null, ...view }], knownViewers: 'all', about };
     }
     const inTurn = await tokens.organizationsAt(source, {
       after: this.#lastUsed.get(source.id) ?? '',

@@ -64,7 +64,7 @@ export class OpenapiClient {
     } satisfies ReadRequest)) as ReadDocument;
     const learned = learnedOf(source, { ...about });
     const view = { viewer: null, tools: operations.map(toolOf), leftOut };
-    return { views: [view], asked: 'all', about: { ...about }, ...learned };
+    return { views: [view], knownViewers: 'all', about: { ...about }, ...learned };
   }
 
   /** The operations of a document, to choose from. Throws RemoteFault. */

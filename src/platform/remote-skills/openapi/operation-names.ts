@@ -17,7 +17,7 @@ export interface Named {
  */
 export function nameOperations(operations: readonly Named[]): ReadonlyMap<string, string> {
   const sorted = operations.toSorted((a, b) => (a.tool < b.tool ? -1 : 1));
-  const wanted = Map.groupBy(sorted, (one) => kebab(one.operationId ?? '') ?? fromTool(one.tool));
+  const byName = Map.groupBy(sorted, (one) => kebab(one.operationId ?? '') ?? fromTool(one.tool));
   const names = new Map<string, string>();
   const taken = new Set<string>();
   const give = (tool: string, base: string) => {
@@ -27,10 +27,10 @@ export function nameOperations(operations: readonly Named[]): ReadonlyMap<string
     names.set(tool, name);
   };
   // Unique names first, so that no substitute takes one.
-  for (const [name, [first, second]] of wanted) {
+  for (const [name, [first, second]] of byName) {
     if (first !== undefined && second === undefined) give(first.tool, name);
   }
-  for (const sharing of wanted.values()) {
+  for (const sharing of byName.values()) {
     if (sharing.length > 1) for (const { tool } of sharing) give(tool, fromTool(tool));
   }
   return names;

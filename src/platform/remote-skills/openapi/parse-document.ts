@@ -21,11 +21,11 @@ export function parseDocument(text: string): { document: Json; version: string }
   const { openapi, swagger } = parsed;
   const named = openapi ?? swagger;
   if (typeof named !== 'string' || !/^(2\.0|3\.[012](\.\d+)?)$/.test(named)) {
-    const told = JSON.stringify(named)?.slice(0, 50);
+    const shown = JSON.stringify(named)?.slice(0, 50);
     throw new DocumentError(
-      told === undefined
+      shown === undefined
         ? 'The document names no version: openapi must be 3.0 or 3.1'
-        : `The document is of the version ${told}; 3.0 and 3.1 can be imported`,
+        : `The document is of the version ${shown}; 3.0 and 3.1 can be imported`,
     );
   }
   return { document: upgraded(treeOf(parsed), named), version: named };

@@ -36,8 +36,8 @@ export function readAnswer(tool: string, answer: EgressResponse, now: number): R
     const { body, note } = bodyOf(answer);
     return { kind: 'output', output: { status, headers: headersOf(answer), body }, note };
   }
-  const said = excerptOf(answer);
-  const message = `${tool} was answered with ${status}${said === '' ? '' : `: ${said}`}`;
+  const excerpt = excerptOf(answer);
+  const message = `${tool} was answered with ${status}${excerpt === '' ? '' : `: ${excerpt}`}`;
   const retryAfterMs = retryAfterOf(answer, now);
   return { kind: 'fault', fault: { message, reason: reasonOf(status), retryAfterMs } };
 }

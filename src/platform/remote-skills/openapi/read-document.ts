@@ -133,14 +133,14 @@ function operationsOf(document: Json, leftOut: { tool: string; reason: string }[
   return found;
 }
 
-function selected(wanted: readonly string[] | null, found: readonly Found[]): readonly Found[] {
+function selected(requested: readonly string[] | null, found: readonly Found[]): readonly Found[] {
   if (found.length === 0) throw new DocumentError('The document has no operations');
-  const names = wanted && new Set(wanted);
-  const isWanted = ({ tool, operationId }: Found) =>
+  const names = requested && new Set(requested);
+  const isRequested = ({ tool, operationId }: Found) =>
     names === null || names.has(tool) || (operationId !== null && names.has(operationId));
-  const chosen = found.filter(isWanted);
+  const chosen = found.filter(isRequested);
   const all = new Set(found.flatMap(({ tool, operationId }) => [tool, operationId]));
-  const unknown = (wanted ?? []).filter((name) => !all.has(name));
+  const unknown = (requested ?? []).filter((name) => !all.has(name));
   if (unknown.length > 0) {
     const [first] = unknown;
     throw new DocumentError(`The document has no operation ${JSON.stringify(first)}`);

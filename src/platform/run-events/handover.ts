@@ -1,7 +1,7 @@
 /**
- * Delivers an event to the jobs that wait for it, once to each: the oldest of its waits ends. Where more jobs wait
- * than one transaction should change, further transactions follow; a later event with the same name and key is
- * delivered after the earlier one. The background task delivers what a process that died left undelivered.
+ * Hands an event over to the jobs that wait for it, once to each: the oldest of its waits ends. Where more jobs wait
+ * than one transaction should change, further transactions follow; a later event with the same name and key follows
+ * the earlier one. The background task hands over the pending events of processes that died.
  */
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
@@ -10,24 +10,24 @@ import type { Clock } from '../../kernel/clock.ts';
 import { eventValue } from './event-waits.ts';
 import {
   type EventAddress,
-  findUndelivered,
-  listUndelivered,
+  findPendingEvent,
+  listPendingAddresses,
   lockAddress,
   type ReceivedEvent,
-  recordDelivery,
+  recordHandover,
 } from './received.store.ts';
 import { advancePositions, findWaiting, removeWaits } from './waits.store.ts';
 
-/** Jobs that one transaction delivers to, and bytes of the results that it records for them. */
+/** Jobs that get an event in one transaction, and bytes of the results that it records for them. */
 const jobsMax = 500;
 const bytesMax = 4 * 1024 * 1024;
-/** Names and keys for which one run of the background task delivers. */
+/** Names and keys whose events one run of the background task hands over. */
 const addressesMax = 100;
 /** Sorts after every id. */
 const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** The deliveries of one transaction. */
-interface Delivered {
+/** The outcome of one transaction. */
+interface HandedOver {
   /** Jobs that got the event. */
   readonly delivered: number;
   /** Whether no more jobs wait for it. */
@@ -57,7 +57,7 @@ export async function lockAudience(tx: Transaction, audience: Audience): Promise
   await lockAddress(tx, audience, 'event');
 }
 
-export class EventDelivery {
+export class EventHandover {
   readonly database: Database;
   readonly clock: Clock;
   readonly waitEnds: WaitEnds;
@@ -68,8 +68,8 @@ export class EventDelivery {
     this.waitEnds = waitEnds;
   }
 
-  /** Delivers an event to as many waiting jobs as fit into one transaction. */
-  async deliver(tx: Transaction, event: ReceivedEvent, now: number): Promise<Delivered> {
+  /** Hands an event over to as many waiting jobs as fit into one transaction. */
+  async handOver(tx: Transaction, event: ReceivedEvent, now: number): Promise<HandedOver> {
     const { organization_id, key, id } = event;
     const limit = limitOf({ ...event, bytes: Buffer.byteLength(event.data) });
     const audience = { ...event, event_id: id, job_id: event.job_id ?? '', limit };
@@ -92,36 +92,36 @@ export class EventDelivery {
     return { delivered: takers.length, isDone: waiting.length < limit };
   }
 
-  /** Delivers the undelivered events of an address; how many jobs got `eventId`. */
-  async deliverAddress(address: EventAddress, eventId: string | null = null): Promise<number> {
+  /** Hands over the pending events of an address; how many jobs got `eventId`. */
+  async handOverAddress(address: EventAddress, eventId: string | null = null): Promise<number> {
     let delivered = 0;
     for (;;) {
-      const next = await this.database.write((tx) => this.#deliverOldest(tx, address));
+      const next = await this.database.write((tx) => this.#handOverOldest(tx, address));
       if (next === null) return delivered;
       if (next.id === eventId) delivered += next.delivered;
     }
   }
 
-  /** Goes on with the oldest undelivered event of an address; null when there is none. */
-  async #deliverOldest(
+  /** Goes on with the oldest pending event of an address; null when there is none. */
+  async #handOverOldest(
     tx: Transaction,
     address: EventAddress,
-  ): Promise<(Delivered & { readonly id: string }) | null> {
-    const ahead = await findUndelivered(tx, address);
+  ): Promise<(HandedOver & { readonly id: string }) | null> {
+    const ahead = await findPendingEvent(tx, address);
     if (ahead === undefined) return null;
     await lockAudience(tx, { ...ahead, bytes: Buffer.byteLength(ahead.data) });
-    const event = await findUndelivered(tx, address);
+    const event = await findPendingEvent(tx, address);
     if (event === undefined) return null;
-    const { delivered, isDone } = await this.deliver(tx, event, this.clock.now());
+    const { delivered, isDone } = await this.handOver(tx, event, this.clock.now());
     const isTaken = delivered > 0;
-    if (isDone || isTaken) await recordDelivery(tx, event.id, { isDone, isTaken });
+    if (isDone || isTaken) await recordHandover(tx, event.id, { isDone, isTaken });
     return { delivered, isDone, id: event.id };
   }
 
-  /** Delivers what other processes have left undelivered. */
-  async deliverAll(): Promise<void> {
-    for (const address of await listUndelivered(this.database.read, addressesMax)) {
-      await this.deliverAddress(address);
+  /** Hands over the events that other processes have left pending. */
+  async handOverAll(): Promise<void> {
+    for (const address of await listPendingAddresses(this.database.read, addressesMax)) {
+      await this.handOverAddress(address);
     }
   }
 }
