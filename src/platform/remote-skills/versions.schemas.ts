@@ -38,9 +38,7 @@ export const Text = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, description });
 
 export const TimeoutMs = (description: string) =>
-  Type.Optional(
-    Type.Integer({ minimum: 1_000, maximum: 3_600_000, default: 60_000, description }),
-  );
+  Type.Optional(Type.Integer({ minimum: 1_000, maximum: 3_600_000, default: 60_000, description }));
 
 /** What the API shows of a source of any kind; `tools` is what it offers. */
 export const sourceFields = (kind: 'mcp' | 'api', tools: string) => ({
