@@ -30,14 +30,10 @@ export function waitsQuietly({ stderr }: Pick<Io, 'stderr'>, options: AwaitOptio
   return options.wait !== false && options.follow !== true && !(stderr.isTTY && !options.json);
 }
 
-interface AwaitDeps {
-  readonly io: Io;
-  readonly client: Client;
-}
-
 /** Goes on with a job that was accepted. Throws CliError when it fails. */
 export async function awaitJob(
-  { io, client }: AwaitDeps,
+  io: Io,
+  client: Client,
   accepted: AcceptedJob,
   options: AwaitOptions,
 ): Promise<void> {
@@ -48,9 +44,9 @@ export async function awaitJob(
   }
   let job = accepted;
   if (!isFinal(job.status)) {
-    if (options.follow) await showEvents({ io, client }, job.job_id, options);
-    else if (!waitsQuietly(io, options)) await showProgress({ io, client }, job.job_id);
-    job = await untilEnded({ io, client }, job.job_id);
+    if (options.follow) await showEvents(io, client, job.job_id, options);
+    else if (!waitsQuietly(io, options)) await showProgress(io, client, job.job_id);
+    job = await untilEnded(io, client, job.job_id);
   }
   if (options.json) writeJson(io, job);
   else if (job.status === 'completed') printValue(io, job.output);
@@ -60,7 +56,7 @@ export async function awaitJob(
 }
 
 /** Bears a restart of the platform meanwhile, as the handle does. */
-async function untilEnded({ io, client }: AwaitDeps, jobId: string): Promise<Job> {
+async function untilEnded(io: Io, client: Client, jobId: string): Promise<Job> {
   const signal = io.interrupted;
   const handle = client.job(jobId);
   await handle.result({ signal }).catch((error: unknown) => {
@@ -71,7 +67,8 @@ async function untilEnded({ io, client }: AwaitDeps, jobId: string): Promise<Job
 
 /** Events go to stderr, so that stdout has the output alone; with JSON they are its first lines. */
 async function showEvents(
-  { io, client }: AwaitDeps,
+  io: Io,
+  client: Client,
   jobId: string,
   { json }: AwaitOptions,
 ): Promise<void> {
@@ -92,7 +89,7 @@ async function showEvents(
 const clearLine = '\r\u001b[2K';
 
 /** The last event of the job, in one line of the terminal, until it ends. */
-async function showProgress({ io, client }: AwaitDeps, jobId: string): Promise<void> {
+async function showProgress(io: Io, client: Client, jobId: string): Promise<void> {
   const { stderr } = io;
   const width = (stderr.columns ?? 80) - 1;
   // Its colours would be cut with the line.

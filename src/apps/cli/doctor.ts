@@ -1,5 +1,5 @@
 /**
- * `skillwright doctor`: looks at the configuration, the runtime, the data directory, the stores, the models, the
+ * `skillwright doctor`: examines the configuration, the runtime, the data directory, the stores, the models, the
  * skills and the port that a start would use, and says what is wrong and what to do. It changes nothing; code of skills runs as far
  * as loading it does.
  */
@@ -17,17 +17,16 @@ import { checkTemporary } from './findings/temporary.ts';
 import { type Io, writeJson } from './io.ts';
 import { state } from './print.ts';
 
-export interface DoctorDeps {
-  readonly io: Pick<Io, 'env' | 'fetch' | 'now' | 'stdout'>;
-  /** Of this program. */
-  readonly version: string;
-  readonly runtime: Runtime;
-}
+type DoctorIo = Pick<Io, 'env' | 'fetch' | 'now' | 'stdout'>;
 
-/** Prints all findings. Throws CliError if there is a fault. */
-export async function doctor(deps: DoctorDeps, { json }: { json?: boolean }): Promise<void> {
-  const { io } = deps;
-  const findings = await examine(deps);
+/** Prints all findings; `version` is that of this program. Throws CliError if there is a fault. */
+export async function doctor(
+  io: DoctorIo,
+  version: string,
+  runtime: Runtime,
+  { json }: { json?: boolean },
+): Promise<void> {
+  const findings = await examine(io, version, runtime);
   const faults = findings.filter((finding) => finding.state === 'fault').length;
   if (json) {
     writeJson(io, { data: findings, total: findings.length, faults });
@@ -39,7 +38,7 @@ export async function doctor(deps: DoctorDeps, { json }: { json?: boolean }): Pr
   throw new CliError(message, exitCodes.failed);
 }
 
-async function examine({ io, version, runtime }: DoctorDeps): Promise<Finding[]> {
+async function examine(io: DoctorIo, version: string, runtime: Runtime): Promise<Finding[]> {
   const { config, faulty, findings } = checkConfiguration(io.env);
   const running = await findRunning(config, io);
   let providers: readonly string[] = [];
@@ -68,7 +67,7 @@ async function examine({ io, version, runtime }: DoctorDeps): Promise<Finding[]>
 
 interface Check {
   readonly name: string;
-  /** It looks at what these settings name, and is left out where one of them has a fault. */
+  /** It examines what these settings name, and is left out where one of them has a fault. */
   readonly needs: readonly string[];
   find(): readonly Finding[] | Promise<readonly Finding[]>;
 }

@@ -21,18 +21,11 @@ export interface Forwarded {
   readonly error: string | null;
 }
 
-/** What the platform says at the beginning of a stream. */
+/** The first message of a stream. */
 interface Listening {
   readonly events: readonly string[];
   /** Whether an earlier session goes on, so that no event was missed. */
   readonly resumed: boolean;
-}
-
-export interface ForwardDeps {
-  readonly io: Pick<Io, 'fetch' | 'now' | 'interrupted'>;
-  readonly client: Client;
-  onListening(listening: Listening, isFirst: boolean): void;
-  onForwarded(forwarded: Forwarded): void;
 }
 
 /** Which events are forwarded, to which address, and the secret that signs the requests. */
@@ -47,9 +40,15 @@ const pauseMaxMs = 5_000;
 /** As long as a receiver has for a delivery of the platform. */
 const timeoutMs = 10_000;
 
-/** Forwards what happens from now on; ends only when interrupted, with the reason of the signal. */
-export async function forwardDeliveries(deps: ForwardDeps, forwarding: Forwarding): Promise<never> {
-  const { client, io, onListening } = deps;
+/**
+ * Forwards what happens from now on, and yields each beginning of the stream and each delivery that was forwarded. Ends
+ * only when interrupted, with the reason of the signal.
+ */
+export async function* forwardDeliveries(
+  io: Io,
+  client: Client,
+  forwarding: Forwarding,
+): AsyncGenerator<{ listening: Listening; isFirst: boolean } | { forwarded: Forwarded }> {
   const { query } = forwarding;
   let last: string | undefined;
   let pauseMs = firstPauseMs;
@@ -58,8 +57,11 @@ export async function forwardDeliveries(deps: ForwardDeps, forwarding: Forwardin
     try {
       const request = { method: 'GET', path: '/api/agent-webhooks/listen', query, headers };
       for await (const { id, event, data } of client.stream(request)) {
-        if (event === 'listening') onListening(data as Listening, last === undefined);
-        else if (event === 'delivery') await forward(deps, forwarding, data as Delivery);
+        if (event === 'listening') {
+          yield { listening: data as Listening, isFirst: last === undefined };
+        } else if (event === 'delivery') {
+          yield { forwarded: await forward(io, forwarding, data as Delivery) };
+        }
         last = id;
         pauseMs = firstPauseMs;
       }
@@ -79,21 +81,21 @@ function mayPass(error: unknown): boolean {
 }
 
 async function forward(
-  { io, onForwarded }: ForwardDeps,
+  io: Io,
   { target, secret }: Forwarding,
   { id, event, body }: Delivery,
-): Promise<void> {
+): Promise<Forwarded> {
   const headers = messageHeaders({ id, event, body }, secret, io.now());
   const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), io.interrupted]);
   try {
     const init = { method: 'POST', headers, body, redirect: 'manual', signal } as const;
     const response = await io.fetch(target, init);
     await response.body?.cancel();
-    onForwarded({ delivery_id: id, event, status: response.status, error: null });
+    return { delivery_id: id, event, status: response.status, error: null };
   } catch (error) {
     io.interrupted.throwIfAborted();
     const { message, cause } = error as Error;
     const reason = cause instanceof Error && cause.message !== '' ? cause.message : message;
-    onForwarded({ delivery_id: id, event, status: null, error: reason });
+    return { delivery_id: id, event, status: null, error: reason };
   }
 }

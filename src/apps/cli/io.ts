@@ -27,46 +27,71 @@ interface Terminal {
   readonly columns?: number | undefined;
 }
 
-/** Text from a terminal, a file or another program. */
-export interface Input {
-  readonly isTTY: boolean;
+/** Text from a terminal, a file or another program: the standard input of this process. */
+export class Input {
+  get isTTY(): boolean {
+    return process.stdin.isTTY === true;
+  }
+
   /** All of it. */
-  read(): Promise<string>;
+  async read(): Promise<string> {
+    const { text } = await import('node:stream/consumers');
+    return text(process.stdin);
+  }
+
   /** Line by line, as they come. */
-  lines(): AsyncIterable<string>;
+  async *lines(): AsyncIterable<string> {
+    const { createInterface } = await import('node:readline');
+    yield* createInterface({ input: process.stdin });
+  }
+
   /** One line that the terminal does not show, with the question before it. */
-  askSecret(question: string): Promise<string>;
+  async askSecret(question: string): Promise<string> {
+    const [{ createInterface }, { Writable }] = await Promise.all([
+      import('node:readline/promises'),
+      import('node:stream'),
+    ]);
+    process.stderr.write(question);
+    const output = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const prompt = createInterface({ input: process.stdin, output, terminal: true });
+    try {
+      return await prompt.question('');
+    } finally {
+      prompt.close();
+      process.stderr.write('\n');
+    }
+  }
 }
 
-export interface Io {
-  readonly stdin: Input;
+let interrupted: AbortSignal | undefined;
+
+/** The input and output of this process. */
+export class Io {
+  readonly stdin = new Input();
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly cwd: string;
-  readonly fetch: typeof fetch;
-  readonly now: () => number;
-  /** Aborts at Ctrl-C. A process that reads it is not ended by the first one. */
-  readonly interrupted: AbortSignal;
-}
+  readonly cwd = process.cwd();
 
-/** The input and output of this process. */
-export function processIo(env: NodeJS.ProcessEnv): Io {
-  let interrupted: AbortSignal | undefined;
-  return {
-    stdin: processInput,
-    stdout: outputTo(process.stdout, env),
-    stderr: outputTo(process.stderr, env),
-    env,
-    cwd: process.cwd(),
-    fetch: (input, init) => fetch(input, init),
-    now: Date.now,
-    // Only for commands that ask for it: the platform has its own way to stop.
-    get interrupted() {
-      interrupted ??= untilInterrupted();
-      return interrupted;
-    },
-  };
+  constructor(env: NodeJS.ProcessEnv) {
+    this.env = env;
+    this.stdout = outputTo(process.stdout, env);
+    this.stderr = outputTo(process.stderr, env);
+  }
+
+  /** Aborts at Ctrl-C. A process that reads it is not ended by the first one: the platform has its own way to stop. */
+  get interrupted(): AbortSignal {
+    interrupted ??= untilInterrupted();
+    return interrupted;
+  }
+
+  fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    return fetch(input, init);
+  }
+
+  now(): number {
+    return Date.now();
+  }
 }
 
 function untilInterrupted(): AbortSignal {
@@ -89,35 +114,6 @@ function outputTo(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Output {
     columns: isTTY ? stream.columns : undefined,
   });
 }
-
-const processInput: Input = {
-  get isTTY() {
-    return process.stdin.isTTY === true;
-  },
-  async read() {
-    const { text } = await import('node:stream/consumers');
-    return text(process.stdin);
-  },
-  async *lines() {
-    const { createInterface } = await import('node:readline');
-    yield* createInterface({ input: process.stdin });
-  },
-  async askSecret(question) {
-    const [{ createInterface }, { Writable }] = await Promise.all([
-      import('node:readline/promises'),
-      import('node:stream'),
-    ]);
-    process.stderr.write(question);
-    const output = new Writable({ write: (_chunk, _encoding, done) => done() });
-    const prompt = createInterface({ input: process.stdin, output, terminal: true });
-    try {
-      return await prompt.question('');
-    } finally {
-      prompt.close();
-      process.stderr.write('\n');
-    }
-  },
-};
 
 /** A value as `--json` prints it: one line. */
 export function writeJson({ stdout }: Pick<Io, 'stdout'>, value: unknown): void {

@@ -1,11 +1,11 @@
 /** The command `skillwright`: the arguments and the environment of this process, given to the program. */
 import { runningVersion } from '../../core/config/version.ts';
-import { processIo } from './io.ts';
+import { Io } from './io.ts';
 import { runCli } from './program.ts';
 
 process.exitCode = await runCli(
   {
-    io: processIo(process.env),
+    io: new Io(process.env),
     version: runningVersion(),
     async startPlatform(settings) {
       Object.assign(process.env, settings);

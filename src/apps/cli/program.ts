@@ -23,26 +23,28 @@ import { asCliError } from './errors.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
-export interface CliDeps {
+/** Runs the platform in this process until it is stopped; `settings` go over the environment. */
+export type StartPlatform = (settings?: Readonly<Record<string, string>>) => Promise<void>;
+
+interface Cli {
   readonly io: Io;
   readonly version: string;
-  /** Runs the platform in this process until it is stopped; `settings` go over the environment. */
-  startPlatform(settings?: Readonly<Record<string, string>>): Promise<void>;
+  readonly startPlatform: StartPlatform;
 }
 
 /** Runs the command of these arguments, `start` when there are none; its exit code. */
-export async function runCli(deps: CliDeps, args: readonly string[]): Promise<number> {
-  const { io } = deps;
+export async function runCli(cli: Cli, args: readonly string[]): Promise<number> {
+  const { io } = cli;
   try {
-    await program(deps).parseAsync(args.length === 0 ? ['start'] : [...args], { from: 'user' });
+    await program(cli).parseAsync(args.length === 0 ? ['start'] : [...args], { from: 'user' });
     return exitCodes.done;
   } catch (error) {
     // Commander has printed its own errors, help and version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
     if (isInterrupted(io, error)) return exitCodes.interrupted;
-    const told = asCliError(error);
-    io.stderr.write(`${operatorMessage(told)}\n`);
-    return told instanceof CliError ? told.exitCode : exitCodes.failed;
+    const reported = asCliError(error);
+    io.stderr.write(`${operatorMessage(reported)}\n`);
+    return reported instanceof CliError ? reported.exitCode : exitCodes.failed;
   }
 }
 
@@ -51,8 +53,7 @@ function isInterrupted({ interrupted }: Io, error: unknown): boolean {
   return interrupted.aborted && !(error instanceof CliError);
 }
 
-function program(deps: CliDeps): Command {
-  const { io, version } = deps;
+function program({ io, version, startPlatform }: Cli): Command {
   const root = new Command('skillwright')
     .description('Runs skills for agents: the platform, and a command line for its API.')
     .version(version)
@@ -65,8 +66,8 @@ function program(deps: CliDeps): Command {
       getErrHasColors: () => io.stderr.hasColors,
     });
   root.commandsGroup('Platform:');
-  addStartCommands(root, deps);
-  addDevCommands(root, deps);
+  addStartCommands(root, io, startPlatform);
+  addDevCommands(root, io, startPlatform);
   root.commandsGroup('Projects:');
   addProjectCommands(root, io);
   root.commandsGroup('Runs:');
@@ -85,7 +86,7 @@ function program(deps: CliDeps): Command {
   addKeyCommands(root, io);
   addProfileCommands(root, io);
   root.commandsGroup('Installation:');
-  addMaintenanceCommands(root, deps);
+  addMaintenanceCommands(root, io, version);
   addDataCommands(root, io);
   addCompletionCommands(root, io);
   return root;

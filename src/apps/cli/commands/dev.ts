@@ -6,7 +6,7 @@ import { defineCommand } from '../define-command.ts';
 import { readEnvFile } from '../env-file.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
-import type { CliDeps } from '../program.ts';
+import type { StartPlatform } from '../program.ts';
 
 /** Read where it exists, in the directory in which the command runs. */
 const envFile = '.env';
@@ -18,10 +18,7 @@ interface DevOptions {
   readonly inspect?: string | true;
 }
 
-export function addDevCommands(
-  program: Command,
-  { io, startPlatform }: Pick<CliDeps, 'io' | 'startPlatform'>,
-): void {
+export function addDevCommands(program: Command, io: Io, startPlatform: StartPlatform): void {
   defineCommand(program, 'dev', {
     about: 'start the platform and reload skills as they are saved',
     examples: ['dev', 'dev ./my-skills --inspect'],

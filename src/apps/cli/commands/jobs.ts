@@ -44,7 +44,7 @@ export function addJobCommands(program: Command, io: Io): void {
   withAwaiting(retry).action(async (id: string, options: ApiOptions & AwaitOptions) => {
     const client = connect(io, options);
     const request = { method: 'POST' as const, path: path`/api/jobs/${id}/retry` };
-    await awaitJob({ io, client }, await client.request<ListedJob>(request), options);
+    await awaitJob(io, client, await client.request<ListedJob>(request), options);
   });
 }
 
@@ -120,7 +120,7 @@ function addLogs(program: Command, io: Io): void {
   })
     .option('-f, --follow', 'go on until the job ends')
     .action((id: string, options: ApiOptions & { follow?: boolean }) =>
-      printEvents(io, { id, options, isShown: ({ type }) => type === 'log' }),
+      printEvents(io, id, options, ({ type }) => type === 'log'),
     );
 }
 
@@ -140,7 +140,7 @@ function addEvents(program: Command, io: Io): void {
   )
     .option('-f, --follow', 'go on until the job ends')
     .action((id: string, options: ApiOptions & { follow?: boolean }) =>
-      printEvents(io, { id, options, isShown: () => true }),
+      printEvents(io, id, options, () => true),
     );
   defineApiCommand(events, 'send <event> [data...]', {
     about: 'send an event to the runs that wait for it; data as the input of run',
@@ -178,15 +178,9 @@ async function sendEvent(
 
 async function printEvents(
   io: Io,
-  {
-    id,
-    options,
-    isShown,
-  }: {
-    id: string;
-    options: ApiOptions & { follow?: boolean };
-    isShown: (event: JobEvent) => boolean;
-  },
+  id: string,
+  options: ApiOptions & { follow?: boolean },
+  isShown: (event: JobEvent) => boolean,
 ): Promise<void> {
   const client = connect(io, options);
   const range = { signal: io.interrupted, follow: options.follow === true };

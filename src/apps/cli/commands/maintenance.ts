@@ -1,17 +1,12 @@
 /** `skillwright doctor` and `skillwright upgrade`: is this installation sound, and may it be upgraded? */
-import { statfsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import type { Command } from 'commander';
 import { defineCommand } from '../define-command.ts';
 import { readNamedEnvFile } from '../env-file.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
+import { Runtime } from '../findings/runtime.ts';
 import type { Io } from '../io.ts';
-import type { CliDeps } from '../program.ts';
 
-export function addMaintenanceCommands(
-  program: Command,
-  { io, version }: Pick<CliDeps, 'io' | 'version'>,
-): void {
+export function addMaintenanceCommands(program: Command, io: Io, version: string): void {
   defineCommand(program, 'doctor', {
     about:
       'say what is wrong with configuration, runtime, data, disk, stores, skills, clocks and port',
@@ -22,9 +17,9 @@ export function addMaintenanceCommands(
     .action(async ({ envFile, ...options }: { envFile?: string; json?: boolean }) => {
       const env = { ...readNamedEnvFile(io, envFile), ...io.env };
       const { doctor } = await import('../doctor.ts');
-      const runtime = { node: process.versions.node, temporary: tmpdir(), diskOf };
-      const { fetch, now, stdout } = io;
-      await doctor({ io: { env, fetch, now, stdout }, version, runtime }, options);
+      const { stdout } = io;
+      const world = { env, fetch: io.fetch, now: io.now, stdout };
+      await doctor(world, version, new Runtime(), options);
     });
   defineCommand(program, 'upgrade', {
     about: 'try the migrations of this version on a copy of the database',
@@ -43,9 +38,4 @@ async function upgrade(io: Io, options: { check?: boolean; json?: boolean }): Pr
   }
   const { checkUpgrade } = await import('../upgrade.ts');
   await checkUpgrade(io, options);
-}
-
-function diskOf(path: string): { free: number; total: number } {
-  const { bavail, blocks, bsize } = statfsSync(path);
-  return { free: bavail * bsize, total: blocks * bsize };
 }

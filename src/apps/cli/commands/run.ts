@@ -74,7 +74,7 @@ async function runSkill(
   };
   const body = await readSkillInput(io, words);
   const request = { method: 'POST' as const, path: `/api/${skill}`, body, headers };
-  await awaitJob({ io, client }, await client.request<AcceptedJob>(request), options);
+  await awaitJob(io, client, await client.request<AcceptedJob>(request), options);
 }
 
 function given(name: string, value: string | undefined): Record<string, string> {

@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import { defineCommand } from '../define-command.ts';
 import { readNamedEnvFile } from '../env-file.ts';
-import type { CliDeps } from '../program.ts';
+import type { Io } from '../io.ts';
+import type { StartPlatform } from '../program.ts';
 
 interface StartOptions {
   readonly envFile?: string;
@@ -10,10 +11,7 @@ interface StartOptions {
   readonly json?: boolean;
 }
 
-export function addStartCommands(
-  program: Command,
-  { io, startPlatform }: Pick<CliDeps, 'io' | 'startPlatform'>,
-): void {
+export function addStartCommands(program: Command, io: Io, startPlatform: StartPlatform): void {
   defineCommand(program, 'start', {
     about: 'start the platform; its settings are environment variables (the default command)',
     examples: ['start', 'start --env-file .env', 'start --replace'],

@@ -12,7 +12,7 @@ import {
 import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, defineList } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
-import type { ForwardDeps } from '../forward-deliveries.ts';
+import type { Forwarded } from '../forward-deliveries.ts';
 import { type Io, writeJson } from '../io.ts';
 import { clean, styled } from '../print.ts';
 
@@ -104,24 +104,26 @@ async function listen(io: Io, options: ListenOptions): Promise<void> {
   const client = connect(io, options);
   const secret = options.secret ?? `whsec_${randomBytes(24).toString('base64')}`;
   const { events, agent: agent_id } = options;
-  const observed: ForwardDeps = {
-    ...{ io, client },
-    onListening({ events: types, resumed }, isFirst) {
-      if (isFirst && options.secret === undefined) {
-        io.stderr.write(`Signed with the secret ${secret}\n`);
-      }
-      if (isFirst) io.stderr.write(`Forwarding ${types.join(', ')} to ${target}\n`);
-      else if (resumed) io.stderr.write('Connected again; nothing was missed\n');
-      else io.stderr.write('Connected again after more than a minute: events were missed\n');
-    },
-    onForwarded(forwarded) {
-      if (json) return writeJson(io, forwarded);
-      const { event, delivery_id, status, error } = forwarded;
-      const isTaken = status !== null && status >= 200 && status < 300;
-      const end = error === null ? String(status) : `did not arrive: ${error}`;
-      const told = styled(io.stdout, isTaken ? 'green' : 'red', clean(end));
-      io.stdout.write(`${clean(event)}\t${delivery_id}\t${told}\n`);
-    },
-  };
-  await forwardDeliveries(observed, { target, secret, query: { events, agent_id } });
+  const forwarding = { target, secret, query: { events, agent_id } };
+  for await (const one of forwardDeliveries(io, client, forwarding)) {
+    if ('forwarded' in one) {
+      if (json) writeJson(io, one.forwarded);
+      else printForwarded(io, one.forwarded);
+      continue;
+    }
+    const { listening, isFirst } = one;
+    if (isFirst && options.secret === undefined) {
+      io.stderr.write(`Signed with the secret ${secret}\n`);
+    }
+    if (isFirst) io.stderr.write(`Forwarding ${listening.events.join(', ')} to ${target}\n`);
+    else if (listening.resumed) io.stderr.write('Connected again; nothing was missed\n');
+    else io.stderr.write('Connected again after more than a minute: events were missed\n');
+  }
+}
+
+function printForwarded(io: Io, { event, delivery_id, status, error }: Forwarded): void {
+  const isReceived = status !== null && status >= 200 && status < 300;
+  const end = error === null ? String(status) : `did not arrive: ${error}`;
+  const shown = styled(io.stdout, isReceived ? 'green' : 'red', clean(end));
+  io.stdout.write(`${clean(event)}\t${delivery_id}\t${shown}\n`);
 }

@@ -125,10 +125,10 @@ const freeLeast = 256 * mebibyte;
 const freeEnough = 2_048 * mebibyte;
 
 /** In a cluster the data is elsewhere. */
-export function checkDisk(config: Config, { diskOf }: Pick<Runtime, 'diskOf'>): Finding[] {
+export function checkDisk(config: Config, runtime: Runtime): Finding[] {
   if (!config.isEmbedded) return [];
   const place = nearest(resolve(config.dataDir));
-  const { free, total } = diskOf(place);
+  const { free, total } = runtime.diskOf(place);
   if (total === 0) {
     const remedy = 'set DATA_DIR to a directory elsewhere';
     return [fault('disk', `The file system of ${place} holds no files`, remedy)];

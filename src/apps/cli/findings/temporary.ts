@@ -6,10 +6,7 @@ import type { Runtime } from './runtime.ts';
 
 const check = 'temporary';
 
-export function checkTemporary(
-  { roles }: Config,
-  { temporary }: Pick<Runtime, 'temporary'>,
-): Finding[] {
+export function checkTemporary({ roles }: Config, { temporary }: Runtime): Finding[] {
   if (!roles.has('worker')) return [];
   if (!statSync(temporary, { throwIfNoEntry: false })?.isDirectory()) {
     const message = `${temporary}, the directory of temporary files, does not exist`;
