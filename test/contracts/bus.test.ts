@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { OpenStreams } from '../../src/adapters/http/streams.ts';
 import { createRedisBus } from '../../src/adapters/redis/bus.ts';
-import { openRedis } from '../../src/adapters/redis/redis.ts';
+import { Redis } from '../../src/adapters/redis/redis.ts';
 import { type JobEvent, SharedJobFeed } from '../../src/core/jobs/feed.ts';
 import type { Bus } from '../../src/kernel/bus.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -24,7 +24,7 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
   afterAll(() => server.close());
 
   async function bus(db = 0): Promise<Bus> {
-    const redis = openRedis(`${server.url}/${db}`, createLogger('silent'));
+    const redis = new Redis(`${server.url}/${db}`, createLogger('silent'));
     onTestFinished(() => redis.close());
     const made = createRedisBus(redis);
     await waitFor(() => redis.isConnected() && made.isConnected(), { describe: 'it is connected' });

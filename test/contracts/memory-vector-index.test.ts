@@ -39,7 +39,7 @@ async function world(database: Database) {
   };
   const embedder = new Embedder(
     { database, clock, log },
-    { name: 'local/angles', embeddings: { embed }, prices: new Prices([]) },
+    { name: 'local/angles', embeddings: { embed } as Embeddings, prices: new Prices([]) },
     () => {},
   );
   const index = new VectorIndex({ database, clock, log }, 0);

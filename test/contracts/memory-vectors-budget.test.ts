@@ -23,7 +23,7 @@ describe.each(await engines())('on $name', (engine) => {
     };
     const embedder = new Embedder(
       { database, clock, log: createLogger('silent') },
-      { name: 'local/small', embeddings: { embed }, prices: new Prices([]) },
+      { name: 'local/small', embeddings: { embed } as Embeddings, prices: new Prices([]) },
       () => {},
     );
     // Each of the questions reserves its 16 bytes.

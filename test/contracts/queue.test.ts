@@ -5,7 +5,7 @@ import { Queue as Lane } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createBullmqQueue } from '../../src/adapters/queue/bullmq.ts';
 import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
-import { openRedis } from '../../src/adapters/redis/redis.ts';
+import { Redis } from '../../src/adapters/redis/redis.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -40,7 +40,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     await server.command('FLUSHALL');
     let failures = 0;
     const log = createLogger('error', { write: () => void failures++ });
-    const redis = openRedis(server.url, createLogger('silent'));
+    const redis = new Redis(server.url, createLogger('silent'));
     await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
     return {
       queue: createBullmqQueue(redis, log),
@@ -54,7 +54,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
   async function opened() {
     await server.command('FLUSHALL');
     const log = createLogger('silent');
-    const redis = openRedis(server.url, log);
+    const redis = new Redis(server.url, log);
     onTestFinished(() => redis.close());
     await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
     const queue = createBullmqQueue(redis, log);

@@ -6,7 +6,7 @@ import {
   type RateLimiter,
 } from '../../src/adapters/http/rate-limit.ts';
 import { RedisRateLimiter } from '../../src/adapters/http/rate-limit-redis.ts';
-import { openRedis, type Redis } from '../../src/adapters/redis/redis.ts';
+import { Redis } from '../../src/adapters/redis/redis.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
@@ -27,7 +27,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
 
   /** As one process of `processes` has it. */
   async function limiter(processes = 1): Promise<RateLimiter & { redis: Redis }> {
-    const redis = openRedis(server.url, log);
+    const redis = new Redis(server.url, log);
     onTestFinished(() => redis.close());
     await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
     const local = new MemoryRateLimiter(systemClock);

@@ -1,10 +1,14 @@
 /** Memories with vectors of a scripted provider, on a database of the running test's own. */
 import { expect, onTestFinished } from 'vitest';
+import { Metrics } from '../../src/adapters/http/metrics.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeEmbeddings } from '../../src/apps/composition/embeddings.ts';
+import { readConfig } from '../../src/core/config/config.ts';
+import { Credentials } from '../../src/core/credentials/credentials.ts';
 import type { Meaning } from '../../src/core/memories/meaning.ts';
 import { RunMemories } from '../../src/core/memories/run-memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { contextOf } from './context.ts';
 import type { Engine } from './databases.ts';
 import { manualClock } from './manual-clock.ts';
 import { startScriptedEmbedder } from './scripted-embedder.ts';
@@ -23,19 +27,11 @@ export async function vectorsWorld(engine: Engine) {
   /** What a process has that started with this model. */
   const processWith = (name: string) => {
     const model = `local/${name}`;
-    const embeddings = composeEmbeddings({
-      base: { database, clock, log: createLogger('silent') },
-      config: {
-        providers: new Map([['local', { apiKey: null, baseUrl: provider.baseUrl }]]),
-        modelPrices: [],
-      },
-      model,
-      credentials: { settingsOf: async () => undefined },
-      metrics: {
-        embedded: ({ purpose, outcome }) => events.push(`${purpose} ${outcome}`),
-        tokensUsed() {},
-      },
-    });
+    const providers = new Map([['local', { apiKey: null, baseUrl: provider.baseUrl }]]);
+    const context = contextOf({ database, clock, config: { ...readConfig({}), providers } });
+    const metrics = new Metrics({ version: '1.0.0', roles: 'worker' });
+    metrics.embedded = ({ purpose, outcome }) => void events.push(`${purpose} ${outcome}`);
+    const embeddings = composeEmbeddings(context, model, new Credentials(context, null), metrics);
     onTestFinished(() => embeddings.embedder.stop());
     return embeddings;
   };

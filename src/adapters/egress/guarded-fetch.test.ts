@@ -12,12 +12,7 @@ import {
 } from '../../../test/fixtures/receiver/receiver.ts';
 import { parseAllowList } from './allow-list.ts';
 import { EgressError } from './egress-error.ts';
-import {
-  type Egress,
-  type EgressOptions,
-  type EgressRequest,
-  openEgress,
-} from './guarded-fetch.ts';
+import { Egress, type EgressOptions, type EgressRequest } from './guarded-fetch.ts';
 import type { Resolve } from './system-resolver.ts';
 
 const loopback = parseAllowList('127.0.0.0/8');
@@ -30,7 +25,7 @@ afterEach(async () => {
 
 /** A client that may reach 127.0.0.0/8 by default. */
 function egress(options: Partial<EgressOptions> = {}): Egress {
-  const opened = openEgress({ allowed: loopback, schemes: ['https:', 'http:'], ...options });
+  const opened = new Egress({ allowed: loopback, schemes: ['https:', 'http:'], ...options });
   closers.push(opened.close);
   return opened;
 }
@@ -782,7 +777,7 @@ describe('other failures have their own codes', () => {
   test('it is closed while requests are under way', async () => {
     const arrived = Promise.withResolvers<void>();
     const { origin } = await receiver(() => arrived.resolve());
-    const opened = openEgress({ allowed: loopback, schemes: ['http:'] });
+    const opened = new Egress({ allowed: loopback, schemes: ['http:'] });
 
     const request = failure(opened.request(origin, limits));
     await arrived.promise;

@@ -49,13 +49,6 @@ export interface EgressResponse {
   readonly url: string;
 }
 
-export interface Egress {
-  /** Sends one request and reads the answer. Every status is an answer, also a 500. */
-  request(url: string, options: EgressRequest): Promise<EgressResponse>;
-  /** Aborts the requests under way and closes the connections. */
-  close(): Promise<void>;
-}
-
 /** One hop of a request; a redirect makes the next one. */
 interface Hop {
   readonly url: URL;
@@ -91,18 +84,26 @@ const harmlessHeaders: ReadonlySet<string> = new Set([
   'user-agent',
 ]);
 
-/** Opens a client with one set of rules, once for a process; close it when the process stops. */
-export function openEgress(options: EgressOptions): Egress {
-  const rules: UrlRules = {
-    schemes: options.schemes,
-    allowed: options.allowed,
-    fragment: options.fragment ?? 'ignored',
-  };
-  const agent = guardedAgent(options);
-  return {
-    request: (url, asked) => guardedRequest(agent, rules, url, asked),
-    close: () => agent.destroy(),
-  };
+/** A client with one set of rules, one for a process; close it when the process stops. */
+export class Egress {
+  readonly #rules: UrlRules;
+  readonly #agent: Dispatcher;
+
+  constructor(options: EgressOptions) {
+    const { schemes, allowed, fragment = 'ignored' } = options;
+    this.#rules = { schemes, allowed, fragment };
+    this.#agent = guardedAgent(options);
+  }
+
+  /** Sends one request and reads the answer. Every status is an answer, also a 500. */
+  request(url: string, options: EgressRequest): Promise<EgressResponse> {
+    return guardedRequest(this.#agent, this.#rules, url, options);
+  }
+
+  /** Aborts the requests under way and closes the connections. */
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
 }
 
 /** The progress of a request, for the message of its failure. */
@@ -120,18 +121,19 @@ async function guardedRequest(
   agent: Dispatcher,
   rules: UrlRules,
   url: string,
-  asked: EgressRequest,
+  options: EgressRequest,
 ): Promise<EgressResponse> {
-  const deadline = AbortSignal.timeout(asked.timeoutMs);
-  const signal = asked.signal === undefined ? deadline : AbortSignal.any([asked.signal, deadline]);
+  const deadline = AbortSignal.timeout(options.timeoutMs);
+  const signal =
+    options.signal === undefined ? deadline : AbortSignal.any([options.signal, deadline]);
   const progress: Progress = { host: 'the url', sent: false, status: null, received: [] };
   try {
-    const first = firstHop(allowedUrl(url, rules), asked);
-    const followed = follow(agent, rules, first, { ...asked, signal }, progress);
+    const first = firstHop(allowedUrl(url, rules), options);
+    const followed = follow(agent, rules, first, { ...options, signal }, progress);
     // undici checks the signal only after it has connected.
     return await Promise.race([followed, aborted(signal)]);
   } catch (error) {
-    throw explained(error, progress, asked, deadline);
+    throw explained(error, progress, options, deadline);
   }
 }
 
@@ -140,20 +142,20 @@ async function follow(
   agent: Dispatcher,
   rules: UrlRules,
   first: Hop,
-  asked: EgressRequest & { readonly signal: AbortSignal },
+  options: EgressRequest & { readonly signal: AbortSignal },
   progress: Progress,
 ): Promise<EgressResponse> {
-  const redirects = Math.min(asked.redirects ?? 0, redirectsMax);
+  const redirects = Math.min(options.redirects ?? 0, redirectsMax);
   let hop = first;
   for (let followed = 0; ; followed++) {
     progress.host = hop.url.hostname;
-    asked.signal.throwIfAborted();
-    const answer = await dispatch(agent, hop, asked.signal);
+    options.signal.throwIfAborted();
+    const answer = await dispatch(agent, hop, options.signal);
     progress.sent = true;
     const target = redirects > 0 ? redirectTarget(answer, hop.url) : null;
     if (target === null) {
       progress.status = answer.statusCode;
-      return await readAnswer(answer, hop.url, asked, progress.received);
+      return await readAnswer(answer, hop.url, options, progress.received);
     }
     discard(answer.body);
     if (followed === redirects) {
@@ -169,20 +171,20 @@ function allowedUrl(text: string, rules: UrlRules): URL {
   return checked.url;
 }
 
-function firstHop(url: URL, asked: EgressRequest): Hop {
+function firstHop(url: URL, options: EgressRequest): Hop {
   const headers: Record<string, string> = {
     accept: '*/*',
     'user-agent': 'Skillwright',
-    ...(asked.decompress === false ? {} : { 'accept-encoding': acceptedEncodings }),
+    ...(options.decompress === false ? {} : { 'accept-encoding': acceptedEncodings }),
   };
-  for (const [name, value] of Object.entries(asked.headers ?? {})) {
+  for (const [name, value] of Object.entries(options.headers ?? {})) {
     const lower = name.toLowerCase();
     if (connectionHeaders.has(lower)) {
       throw new EgressError('invalid_request', `The header ${lower} cannot be set`);
     }
     headers[lower] = value;
   }
-  return { url, method: asked.method ?? 'GET', headers, body: asked.body ?? null };
+  return { url, method: options.method ?? 'GET', headers, body: options.body ?? null };
 }
 
 function dispatch(agent: Dispatcher, hop: Hop, signal: AbortSignal) {
@@ -250,7 +252,7 @@ function discard(body: Dispatcher.ResponseData['body']): void {
 function explained(
   error: unknown,
   { host, sent, status, received: chunks }: Progress,
-  asked: EgressRequest,
+  options: EgressRequest,
   deadline: AbortSignal,
 ): EgressError {
   const received = Buffer.concat(chunks);
@@ -260,11 +262,11 @@ function explained(
     return new EgressError(code, message, { sent, status, received, cause });
   }
   const how = { sent: true, status, received, cause: error };
-  if (asked.signal?.aborted === true) {
+  if (options.signal?.aborted === true) {
     return new EgressError('aborted', 'The request was broken off', how);
   }
   if (deadline.aborted) {
-    const seconds = asked.timeoutMs / 1000;
+    const seconds = options.timeoutMs / 1000;
     return new EgressError('timeout', `${host} did not answer in full within ${seconds} s`, how);
   }
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -9,7 +9,7 @@ import {
 } from '../../../test/fixtures/receiver/receiver.ts';
 import { parseAllowList } from './allow-list.ts';
 import { EgressError } from './egress-error.ts';
-import { type Egress, type EgressOptions, openEgress } from './guarded-fetch.ts';
+import { Egress, type EgressOptions } from './guarded-fetch.ts';
 
 const limits = { maxBytes: 1_000, timeoutMs: 5_000, method: 'POST', body: 'grüße' };
 const keepAlive = { idleMs: 3_000, connectionsMax: 10 };
@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 function keeping(options: Partial<EgressOptions> = {}): Egress {
-  const opened = openEgress({
+  const opened = new Egress({
     allowed: parseAllowList('127.0.0.0/8'),
     schemes: ['https:', 'http:'],
     ca: authority,

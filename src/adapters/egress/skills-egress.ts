@@ -4,7 +4,7 @@
  */
 
 import { parseAllowList } from './allow-list.ts';
-import { type Egress, openEgress } from './guarded-fetch.ts';
+import { Egress } from './guarded-fetch.ts';
 
 const variable = 'SKILLS_ALLOW_CIDRS';
 
@@ -22,7 +22,7 @@ export function skillsEgress(): Egress {
 
 function openFor(list: string): Egress {
   try {
-    return openEgress({ allowed: parseAllowList(list), schemes: ['https:', 'http:'] });
+    return new Egress({ allowed: parseAllowList(list), schemes: ['https:', 'http:'] });
   } catch (cause) {
     throw new Error(`${variable}: ${cause instanceof Error ? cause.message : cause}`, { cause });
   }

@@ -1,5 +1,5 @@
 /**
- * The port to models that make vectors of texts (embeddings): one request, without retries, by OpenAI's protocol
+ * Models that make vectors of texts (embeddings): one request, without retries, by OpenAI's protocol
  * (`POST …/embeddings`), which other providers and local servers speak as well. Vectors have the length 1, so the
  * similarity of two is their scalar product.
  */
@@ -13,8 +13,8 @@ import {
   type Access,
   accessTo,
   embeddingsFault,
-  type ProviderSettings,
   partsOfModel,
+  type SettingsOf,
 } from './providers.ts';
 import { connectionFault, type WireFault } from './wire.ts';
 
@@ -42,31 +42,36 @@ export interface EmbeddingAnswer {
 /** The provider refuses these texts; other texts may work. */
 export class TextsRefusedError extends ModelError {}
 
-export interface Embeddings {
-  /** Throws only ModelErrors. */
-  embed(call: EmbeddingCall): Promise<EmbeddingAnswer>;
-}
-
-interface EmbeddingsDeps {
-  /** An organization's settings for a provider; a ModelError that it throws is the error of the call. */
-  settingsOf(organizationId: string, provider: string): Promise<ProviderSettings | undefined>;
+/** Makes vectors at the providers. */
+export class Embeddings {
+  readonly settingsOf: SettingsOf;
   readonly clock: Clock;
+
+  /** A ModelError of `settingsOf` is the error of the call. */
+  constructor(settingsOf: SettingsOf, clock: Clock) {
+    this.settingsOf = settingsOf;
+    this.clock = clock;
+  }
+
+  /** Throws only ModelErrors. */
+  embed(call: EmbeddingCall): Promise<EmbeddingAnswer> {
+    return embed(this, call);
+  }
 }
 
-export function createEmbeddings(deps: EmbeddingsDeps): Embeddings {
-  return { embed: (call) => embed(deps, call) };
-}
-
-async function embed(deps: EmbeddingsDeps, call: EmbeddingCall): Promise<EmbeddingAnswer> {
+async function embed(
+  { clock, settingsOf }: Embeddings,
+  call: EmbeddingCall,
+): Promise<EmbeddingAnswer> {
   const { provider, name } = partsOfModel(call.model);
   const fault = embeddingsFault(provider);
   if (fault !== null) throw new ModelError('credentials', fault);
-  const access = accessTo(provider, await deps.settingsOf(call.organizationId, provider));
+  const access = accessTo(provider, await settingsOf(call.organizationId, provider));
   const failed = (wireFault: WireFault, usage = nothingReported) =>
-    failureOf(wireFault, { access, name, text: '', usage, seenBytes: 0 }, deps.clock);
+    failureOf(wireFault, { access, name, text: '', usage, seenBytes: 0 }, clock);
   const deadline = AbortSignal.timeout(call.timeoutMs);
   try {
-    const response = await ask(access, name, call, AbortSignal.any([call.signal, deadline]));
+    const response = await request(access, name, call, AbortSignal.any([call.signal, deadline]));
     const text = await boundedText(response);
     if (!response.ok) {
       const body = parsed(text);
@@ -91,7 +96,7 @@ async function embed(deps: EmbeddingsDeps, call: EmbeddingCall): Promise<Embeddi
 /** Statuses that may be the fault of one text: too long, empty for its tokenizer, too many at once. */
 const isOfTexts = (status: number) => status === 400 || status === 413 || status === 422;
 
-function ask(
+function request(
   { baseUrl, apiKey }: Access,
   model: string,
   { texts }: EmbeddingCall,

@@ -19,37 +19,44 @@ import {
   type Models,
   nothingSpent,
 } from './model.ts';
-import { type Access, accessTo, type ProviderSettings, partsOfModel } from './providers.ts';
+import { type Access, accessTo, partsOfModel, type SettingsOf } from './providers.ts';
 import { withReasoning } from './reasoning.ts';
 import { Wire, type WireFault } from './wire.ts';
 import type { SilenceLimits } from './wire-timers.ts';
 
-interface ModelsDeps {
-  /**
-   * An organization's settings for a provider, undefined when there are none. A ModelError that it throws
-   * is the error of the call.
-   */
-  settingsOf(organizationId: string, provider: string): Promise<ProviderSettings | undefined>;
+type OnCall = (call: {
+  readonly outcome: 'answered' | ModelFault;
+  readonly tookMs: number;
+}) => void;
+
+interface ModelsOptions {
+  /** A ModelError that it throws is the error of the call. */
+  readonly settingsOf: SettingsOf;
   /** A longer silence ends the call. */
   readonly silence: SilenceLimits;
   readonly clock: Clock;
   /** Called when a call has ended, for metrics. */
-  onCall?(call: { readonly outcome: 'answered' | ModelFault; readonly tookMs: number }): void;
+  readonly onCall?: OnCall;
 }
 
 /** The models of all providers. */
 export class ProviderModels implements Models {
-  readonly #deps: ModelsDeps;
+  readonly #clock: Clock;
+  readonly #silence: SilenceLimits;
+  readonly #settingsOf: SettingsOf;
+  readonly #onCall: OnCall;
 
-  constructor(deps: ModelsDeps) {
-    this.#deps = deps;
+  constructor({ clock, silence, settingsOf, onCall = () => {} }: ModelsOptions) {
+    this.#clock = clock;
+    this.#silence = silence;
+    this.#settingsOf = settingsOf;
+    this.#onCall = onCall;
   }
 
   async call(call: ModelCall): Promise<ModelAnswer> {
-    const { clock, onCall } = this.#deps;
-    const startedAt = clock.monotonic();
+    const startedAt = this.#clock.monotonic();
     const report = (outcome: 'answered' | ModelFault) =>
-      onCall?.({ outcome, tookMs: clock.monotonic() - startedAt });
+      this.#onCall({ outcome, tookMs: this.#clock.monotonic() - startedAt });
     try {
       const answer = await this.#makeCall(call);
       report('answered');
@@ -61,13 +68,12 @@ export class ProviderModels implements Models {
   }
 
   async #makeCall(call: ModelCall): Promise<ModelAnswer> {
-    const { silence, clock } = this.#deps;
     const { provider, name } = partsOfModel(call.model);
-    const access = accessTo(provider, await this.#settingsOf(call.organizationId, provider));
+    const access = accessTo(provider, await this.#readSettings(call.organizationId, provider));
     const { protocol } = access;
     const answer = new AnswerSoFar(protocol, call.onText);
     const { signal, timeoutMs, firstByteTimeoutMs } = call;
-    const limits = { ...silence, timeoutMs, firstByteMs: firstByteTimeoutMs };
+    const limits = { ...this.#silence, timeoutMs, firstByteMs: firstByteTimeoutMs };
     const onText = (text: string) => answer.takeText(text);
     const wire = new Wire({ protocol, signal, limits, onText });
     try {
@@ -85,12 +91,12 @@ export class ProviderModels implements Models {
     }
     const seenBytes = answer.seenBytes + Buffer.byteLength(wire.parser.state.reasoning?.text ?? '');
     const failed = { access, name, text: answer.text(), usage, seenBytes };
-    throw failureOf(wire.fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
+    throw failureOf(wire.fault ?? { kind: 'malformed', detail: endedEarly }, failed, this.#clock);
   }
 
-  async #settingsOf(organizationId: string, provider: string) {
+  async #readSettings(organizationId: string, provider: string) {
     try {
-      return await this.#deps.settingsOf(organizationId, provider);
+      return await this.#settingsOf(organizationId, provider);
     } catch (cause) {
       if (cause instanceof ModelError) throw cause;
       const message = `The credentials for ${provider} cannot be read`;

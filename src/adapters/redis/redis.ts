@@ -31,130 +31,127 @@ const firstMs = 2_000;
 /** Deadline for closing the connections in order. */
 const closeMs = 1_000;
 
-export interface Redis {
+/** Connects in the background; `isConnected` reports the state. */
+export class Redis {
   /** Commands of this client fail at once while there is no connection. */
   readonly commands: Client;
-  /** Whether the last probe could write to the server. */
-  isConnected(): boolean;
-  /** Resolves with the first connection, or when that takes too long. */
-  readonly opened: Promise<void>;
-  /** Calls `listener` whenever the server becomes available. */
-  onReconnect(listener: () => void): void;
-  /** Opens another connection, whose commands wait for the server; `close` closes it as well. */
-  connection(options?: { blocking?: boolean }): Client;
-  close(): Promise<void>;
-}
-
-interface RedisState {
-  readonly log: Logger;
-  readonly commands: Client;
-  readonly listeners: Set<() => void>;
-  readonly opened: PromiseWithResolvers<void>;
-  isConnected: boolean;
-  isClosed: boolean;
+  readonly #url: string;
+  readonly #log: Logger;
+  readonly #open = new Set<Client>();
+  readonly #listeners = new Set<() => void>();
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #probing: NodeJS.Timeout;
+  #isConnected = false;
+  #isClosed = false;
   /** Probes run one at a time, so that a late result cannot overwrite a newer one. */
-  isProbing: boolean;
-  lastError: string;
-}
+  #isProbing = false;
+  #lastError = 'there is no connection yet';
 
-/** Connects in the background; `isConnected` reports the state. */
-export function openRedis(url: string, log: Logger): Redis {
-  const open = new Set<Client>();
-  const connectWith = (options: Options) => connect(url, open, options);
-  const commands = connectWith({
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    commandTimeout: commandTimeoutMs,
-  });
-  const state: RedisState = {
-    log,
-    commands,
-    listeners: new Set(),
-    opened: Promise.withResolvers(),
-    isConnected: false,
-    isClosed: false,
-    isProbing: false,
-    lastError: 'there is no connection yet',
-  };
-  setTimeout(startWithout, firstMs, state).unref();
-  commands.on('error', ({ message }: Error) => {
-    state.lastError = message;
-  });
-  commands.on('ready', () => void probe(state));
-  // A probe under way notices the closed connection itself.
-  commands.on('close', () => void probe(state));
-  const probing = setInterval(probe, probeEveryMs, state).unref();
-  return {
-    commands,
-    isConnected: () => state.isConnected,
-    opened: state.opened.promise,
-    onReconnect: (listener) => void state.listeners.add(listener),
-    connection: ({ blocking = false } = {}) =>
-      connectWith({
-        maxRetriesPerRequest: null,
-        // A blocking command gets no data while it blocks.
-        ...(blocking ? { socketTimeout: 3 * silenceMs } : {}),
-      }),
-    async close() {
-      state.isClosed = true;
-      state.isConnected = false;
-      clearInterval(probing);
-      await Promise.all([...open].map(end));
-    },
-  };
-}
-
-function connect(url: string, open: Set<Client>, options: Options): Client {
-  const client = new Client(url, {
-    connectTimeout: connectTimeoutMs,
-    socketTimeout: silenceMs,
-    retryStrategy: (tries: number) => Math.min(tries * 50, reconnectMaxMs),
-    // During a failover the old primary is read-only, so the client connects again.
-    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
-    ...options,
-  });
-  // Without a listener, ioredis would print errors. The probe logs the state.
-  client.on('error', () => {});
-  open.add(client);
-  client.once('end', () => open.delete(client));
-  return client;
-}
-
-function startWithout({ opened, isConnected, isClosed, log, lastError }: RedisState): void {
-  opened.resolve();
-  if (isConnected || isClosed) return;
-  log.warn({ reason: lastError }, 'Redis cannot be used yet: starting without it');
-}
-
-async function probe(state: RedisState): Promise<void> {
-  if (state.isProbing) return;
-  state.isProbing = true;
-  const was = state.isConnected;
-  const reason = await fault(state);
-  state.isProbing = false;
-  state.isConnected = reason === null;
-  if (state.isClosed || was === state.isConnected) return;
-  const { log, opened, listeners } = state;
-  if (reason !== null) {
-    log.warn({ reason }, 'Redis cannot be used: hints wait in the database until it is back');
-    return;
+  constructor(url: string, log: Logger) {
+    this.#url = url;
+    this.#log = log;
+    this.commands = this.#connect({
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: commandTimeoutMs,
+    });
+    setTimeout(() => this.#startWithout(), firstMs).unref();
+    this.commands.on('error', ({ message }: Error) => {
+      this.#lastError = message;
+    });
+    const probe = () => void this.#probe();
+    this.commands.on('ready', probe);
+    // A probe under way notices the closed connection itself.
+    this.commands.on('close', probe);
+    this.#probing = setInterval(probe, probeEveryMs).unref();
   }
-  log.info('Redis can be used');
-  opened.resolve();
-  for (const listener of listeners) listener();
-}
 
-/** Why the server cannot be used, or null. */
-async function fault({ commands, isConnected, lastError }: RedisState): Promise<string | null> {
-  if (commands.status !== 'ready') return lastError;
-  try {
-    // Without an explicit select, the client would silently use another database when this one does not exist.
-    if (!isConnected) await commands.select(commands.options.db ?? 0);
-    // A server that is full, or was replaced by another primary, answers but accepts no writes.
-    await commands.set(probeKey, '', 'PX', probeKeyMs);
-    return null;
-  } catch (error) {
-    return (error as Error).message;
+  /** Whether the last probe could write to the server. */
+  isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  /** Resolves with the first connection, or when that takes too long. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  /** Calls `listener` whenever the server becomes available. */
+  onReconnect(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Opens another connection, whose commands wait for the server; `close` closes it as well. */
+  connection({ blocking = false } = {}): Client {
+    return this.#connect({
+      maxRetriesPerRequest: null,
+      // A blocking command gets no data while it blocks.
+      ...(blocking ? { socketTimeout: 3 * silenceMs } : {}),
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#isConnected = false;
+    clearInterval(this.#probing);
+    await Promise.all([...this.#open].map(end));
+  }
+
+  #connect(options: Options): Client {
+    const client = new Client(this.#url, {
+      connectTimeout: connectTimeoutMs,
+      socketTimeout: silenceMs,
+      retryStrategy: (tries: number) => Math.min(tries * 50, reconnectMaxMs),
+      // During a failover the old primary is read-only, so the client connects again.
+      reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+      ...options,
+    });
+    // Without a listener, ioredis would print errors. The probe logs the state.
+    client.on('error', () => {});
+    this.#open.add(client);
+    client.once('end', () => this.#open.delete(client));
+    return client;
+  }
+
+  #startWithout(): void {
+    this.#opened.resolve();
+    if (this.#isConnected || this.#isClosed) return;
+    this.#log.warn({ reason: this.#lastError }, 'Redis cannot be used yet: starting without it');
+  }
+
+  async #probe(): Promise<void> {
+    if (this.#isProbing) return;
+    this.#isProbing = true;
+    const wasConnected = this.#isConnected;
+    const reason = await this.#fault();
+    this.#isProbing = false;
+    this.#isConnected = reason === null;
+    if (this.#isClosed || wasConnected === this.#isConnected) return;
+    if (reason !== null) {
+      this.#log.warn(
+        { reason },
+        'Redis cannot be used: hints wait in the database until it is back',
+      );
+      return;
+    }
+    this.#log.info('Redis can be used');
+    this.#opened.resolve();
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Why the server cannot be used, or null. */
+  async #fault(): Promise<string | null> {
+    const { commands } = this;
+    if (commands.status !== 'ready') return this.#lastError;
+    try {
+      // Without an explicit select, the client would silently use another database when this one does not exist.
+      if (!this.#isConnected) await commands.select(commands.options.db ?? 0);
+      // A server that is full, or was replaced by another primary, answers but accepts no writes.
+      await commands.set(probeKey, '', 'PX', probeKeyMs);
+      return null;
+    } catch (error) {
+      return (error as Error).message;
+    }
   }
 }
 

@@ -6,10 +6,7 @@ import type { Config } from '../../core/config/config.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
 import type { Logger } from '../../kernel/log.ts';
 
-export function providerSettings(
-  providers: Config['providers'],
-  credentials: Pick<Credentials, 'settingsOf'>,
-) {
+export function providerSettings(providers: Config['providers'], credentials: Credentials) {
   return async (
     organizationId: string,
     provider: string,

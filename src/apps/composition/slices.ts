@@ -8,6 +8,7 @@ import { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import { RunObservers } from '../../core/context/run-observer.ts';
 import { Conversations } from '../../core/conversations/conversations.ts';
+import type { Credentials } from '../../core/credentials/credentials.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import { Budgets } from '../../core/usage/budgets.ts';
 import { UsageLedger } from '../../core/usage/usage.ts';
@@ -26,7 +27,7 @@ import { Triggers } from '../../platform/triggers/triggers.ts';
 import { UserData } from '../../platform/user-data/user-data.ts';
 import { composeAgents } from './agents.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
-import type { ComposedEmbeddings, EmbeddingsDeps } from './embeddings.ts';
+import type { ComposedEmbeddings } from './embeddings.ts';
 import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
 import { composeProcesses } from './processes.ts';
@@ -112,7 +113,7 @@ async function composeUsed(parts: Parts, base: Context) {
   const secrets = await composeSecrets(base, parts.encryptionKey, processes.cluster);
   const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
   const metrics = metricsOf(parts);
-  const embeddings = await loadEmbeddings({ base, config, metrics, ...secrets });
+  const embeddings = await loadEmbeddings(base, secrets.credentials, metrics);
   const meaning = () => embeddings?.meaning ?? null;
   const ofAgents = composeAgents({ ...base, skills }, config, cluster?.bus ?? null, meaning);
   return {
@@ -133,12 +134,14 @@ async function composeUsed(parts: Parts, base: Context) {
 
 /** Null without `EMBEDDING_MODEL`: then nothing of them is loaded. */
 async function loadEmbeddings(
-  deps: Omit<EmbeddingsDeps, 'model'> & { readonly config: Parts['config'] },
+  context: Context,
+  credentials: Credentials,
+  metrics: Metrics,
 ): Promise<ComposedEmbeddings | null> {
-  const model = deps.config.embeddingModel;
-  return model === null
-    ? null
-    : (await import('./embeddings.ts')).composeEmbeddings({ ...deps, model });
+  const { embeddingModel: model } = context.config;
+  if (model === null) return null;
+  const { composeEmbeddings } = await import('./embeddings.ts');
+  return composeEmbeddings(context, model, credentials, metrics);
 }
 
 function metricsOf({ version, config }: Parts) {

@@ -1,4 +1,4 @@
-/** The stores that a configuration asks for: database, queue, bus and limiter. */
+/** The stores of a configuration: database, queue, bus and limiter. */
 
 import type { Database } from '../../adapters/database/database.ts';
 import { createMemoryQueue } from '../../adapters/queue/memory.ts';
@@ -28,7 +28,7 @@ export async function openStores(
   const database = given ?? (await openDatabase(config, log));
   if (config.redisUrl === null) return { database, queue: createMemoryQueue(log), cluster: null };
   // Loaded only where they are used: they are a good part of what there is to load.
-  const [{ openRedis }, { createRedisBus }, { DatabaseClock }, { createBullmqQueue }] =
+  const [{ Redis }, { createRedisBus }, { DatabaseClock }, { createBullmqQueue }] =
     await Promise.all([
       import('../../adapters/redis/redis.ts'),
       import('../../adapters/redis/bus.ts'),
@@ -37,7 +37,7 @@ export async function openStores(
     ]);
   const clock = new DatabaseClock(database);
   await clock.measure();
-  const redis = openRedis(config.redisUrl, log);
+  const redis = new Redis(config.redisUrl, log);
   const bus = createRedisBus(redis);
   // A platform starts without Redis, too, but need not begin by saying that it is missing.
   await redis.opened;

@@ -67,9 +67,9 @@ export class Sender {
     } as const;
     // Loaded at the first attempt: it takes a sixth of the memory of a process without webhooks.
     this.#connections = new Lazy(async () => {
-      const { openEgress } = await import('../../adapters/egress/guarded-fetch.ts');
-      const kept = openEgress({ ...common, keepAlive: { idleMs, connectionsMax: hostSlotsMax } });
-      return { kept, fresh: openEgress(common) };
+      const { Egress } = await import('../../adapters/egress/guarded-fetch.ts');
+      const kept = new Egress({ ...common, keepAlive: { idleMs, connectionsMax: hostSlotsMax } });
+      return { kept, fresh: new Egress(common) };
     });
   }
 

@@ -15,7 +15,7 @@ const examplePage: EgressResponse = {
   truncated: false,
   url: 'https://example.com/',
 };
-const exampleWeb: Egress = {
+const exampleWeb: Pick<Egress, 'request' | 'close'> = {
   request: async (url) => {
     expect(new URL(url).hostname).toBe('example.com');
     return { ...examplePage, url };

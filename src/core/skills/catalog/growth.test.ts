@@ -27,7 +27,7 @@ import { readPage } from './web/fetch-page.ts';
 import httpRequest from './web/http-request.ts';
 
 const served: { body: string; type: string } = { body: '', type: '' };
-const web: Egress = {
+const web: Pick<Egress, 'request' | 'close'> = {
   request: async (url) => ({
     status: 200,
     headers: { 'content-type': served.type },

@@ -3,11 +3,7 @@ import { extname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { EgressError } from '../../../adapters/egress/egress-error.ts';
-import {
-  type Egress,
-  type EgressResponse,
-  openEgress,
-} from '../../../adapters/egress/guarded-fetch.ts';
+import { Egress, type EgressResponse } from '../../../adapters/egress/guarded-fetch.ts';
 import { startSandbox } from '../../../adapters/sandbox/sandbox.ts';
 import { outputBytesMax } from '../../../core/executors/limits.ts';
 import type { Clock } from '../../../kernel/clock.ts';
@@ -48,7 +44,7 @@ export class OpenapiClient {
 
   constructor(allowed: AllowList, clock: Clock) {
     this.#clock = clock;
-    this.#egress = openEgress({ allowed, schemes: ['https:', 'http:'] });
+    this.#egress = new Egress({ allowed, schemes: ['https:', 'http:'] });
     this.#tokens = new ServiceTokens(this.#egress, clock);
   }
 
