@@ -104,9 +104,9 @@ const integerKeywords = [...annotations, 'minimum', 'maximum'];
 const formats = ['date-time', 'date', 'uuid'];
 
 /** Reads one parameter; throws `400 validation_error`. */
-type Read = (given: unknown) => string | number;
+type ParameterReader = (given: unknown) => string | number;
 
-function readerOf(name: string, schema: TSchema): Read {
+function readerOf(name: string, schema: TSchema): ParameterReader {
   const rules = schema as Rules;
   const isInteger = rules.type === 'integer';
   if (!isInteger && rules.type !== 'string') throw unreadable(name, 'its type');
@@ -120,12 +120,10 @@ function readerOf(name: string, schema: TSchema): Read {
 const unreadable = (name: string, what: string) =>
   new TypeError(`No query can be read for the schema of ${name}: ${what}`);
 
-interface Check {
-  readonly passes: (text: string) => boolean;
-  readonly issue: string;
-}
+/** The issue of a text; null for one that is allowed. */
+type TextCheck = (text: string) => string | null;
 
-function textReader(name: string, rules: Rules): Read {
+function textReader(name: string, rules: Rules): ParameterReader {
   const { format, minLength: min = 0, maxLength } = rules;
   if (format !== undefined && !formats.includes(format)) throw unreadable(name, `format ${format}`);
   const isBounded =
@@ -135,7 +133,10 @@ function textReader(name: string, rules: Rules): Read {
   const checks = checksOf(rules);
   return (given) => {
     const text = textOf(name, given, min, max);
-    for (const { passes, issue } of checks) if (!passes(text)) throw invalid(name, issue);
+    for (const check of checks) {
+      const issue = check(text);
+      if (issue !== null) throw invalid(name, issue);
+    }
     if (format !== 'date-time') return text;
     const ms = momentOf(text);
     if (ms === null) throw invalid(name, momentIssue);
@@ -143,18 +144,18 @@ function textReader(name: string, rules: Rules): Read {
   };
 }
 
-function checksOf({ enum: words, format, pattern }: Rules): Check[] {
-  const checks: Check[] = [];
+function checksOf({ enum: words, format, pattern }: Rules): TextCheck[] {
+  const checks: TextCheck[] = [];
   if (words !== undefined) {
     const issue = `must be one of ${words.join(', ')}`;
-    checks.push({ passes: (text) => words.includes(text), issue });
+    checks.push((text) => (words.includes(text) ? null : issue));
   }
-  if (format === 'date') checks.push({ passes: isDay, issue: dayIssue });
+  if (format === 'date') checks.push((text) => (isDay(text) ? null : dayIssue));
   if (pattern !== undefined) {
     const compiled = new RegExp(pattern, 'u');
     const isSlug = pattern === slugPattern;
     const issue = isSlug ? 'must be a slug such as acme-labs' : `must match ${pattern}`;
-    checks.push({ passes: (text) => compiled.test(text), issue });
+    checks.push((text) => (compiled.test(text) ? null : issue));
   }
   return checks;
 }
@@ -172,7 +173,7 @@ function textOf(name: string, given: unknown, min: number, max: number): string 
   return given;
 }
 
-function integerReader(name: string, { minimum: min, maximum: max }: Rules): Read {
+function integerReader(name: string, { minimum: min, maximum: max }: Rules): ParameterReader {
   if (min === undefined || max === undefined || min < 0 || max > integerMax) {
     throw unreadable(name, `it needs a minimum and a maximum from 0 to ${integerMax}`);
   }

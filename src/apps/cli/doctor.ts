@@ -47,7 +47,7 @@ async function examine(io: DoctorIo, version: string, runtime: Runtime): Promise
     ({ providers } = checked);
     return checked.findings;
   };
-  const checks: readonly Check[] = [
+  const checks: readonly Examination[] = [
     { name: 'runtime', needs: [], find: () => checkRuntime(runtime, io.now()) },
     { name: 'temporary', needs: ['ROLES'], find: () => checkTemporary(config, runtime) },
     { name: 'data', needs: stores, find: () => checkDataDirectory(config, running) },
@@ -65,7 +65,7 @@ async function examine(io: DoctorIo, version: string, runtime: Runtime): Promise
   return all;
 }
 
-interface Check {
+interface Examination {
   readonly name: string;
   /** It examines what these settings name, and is left out where one of them has a fault. */
   readonly needs: readonly string[];
@@ -80,7 +80,7 @@ const skills = ['SKILLS_DIR', 'SKILL_LOAD_MS', 'ROLES'];
 const address = ['PORT', 'HOST', 'ROLES', ...stores];
 
 /** A check that fails itself is a fault, and ends no other. */
-async function findWith({ name, find }: Check): Promise<readonly Finding[]> {
+async function findWith({ name, find }: Examination): Promise<readonly Finding[]> {
   try {
     return await find();
   } catch (error) {

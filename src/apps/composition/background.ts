@@ -23,23 +23,23 @@ const sweepEveryMs = 1_000;
 /** Between two tries of a failed renewal of leases: soon enough that no sweep ends them first. */
 const renewAgainMs = 500;
 const tickEveryMs = 250;
-/** Between two looks at the outbox: most of what an event waits for its webhooks. */
+/** Between two reads of the outbox: most of the delay of an event's webhooks. */
 const dispatchEveryMs = 100;
 const retentionEveryMs = 60 * 60 * 1000;
-/** Between two looks for runs whose child was ended by a worker of a version that does not tell them. */
+/** Between two searches for runs whose child was ended by a worker of a version that does not notify them. */
 const missedEveryMs = 10_000;
-/** Between two looks for signing secrets that are not encrypted yet. */
+/** Between two searches for signing secrets that are not encrypted yet. */
 const sealEveryMs = 60_000;
-/** Between two looks for memories of deleted agents and expired ones, events that no job can take any more, and ended sessions. */
+/** Between two searches for memories of deleted agents and expired ones, events that no job can take any more, and ended sessions. */
 const purgeEveryMs = 10_000;
-/** Between two looks for memories that await a vector. */
+/** Between two searches for memories that await a vector. */
 const embedEveryMs = 1_000;
 /** Between two writes of the statistics; a crash loses at most that much. */
 const recordEveryMs = 1_000;
 /** Between two writes of the calls of triggers. */
 const callsEveryMs = 1_000;
 
-/** Between two looks at the waits of runs. */
+/** Between two reads of the waits of runs. */
 const waitsEveryMs = 1_000;
 /** Between two reads of the requested cancellations. */
 const cancelledEveryMs = 1_000;
@@ -74,7 +74,7 @@ export function startBackground(
   tasks.push(...clusterTasks(parts, slices, clock));
   const onTaskError = (err: unknown) =>
     isUnavailable(err)
-      ? // A probe has said so already, once.
+      ? // A probe has logged it already, once.
         parts.log.debug({ err }, 'the database cannot be used; a background task waits for it')
       : parts.log.error({ err }, 'a background task failed; it will be tried again');
   return tasks.map(([everyMs, run]) => new Repeated(everyMs, run, onTaskError));
@@ -83,15 +83,15 @@ export function startBackground(
 function workerTasks({ config, database }: Parts, { jobs }: Slices, clock: Clock): Task[] {
   const { running } = jobs;
   const everyMs = config.jobLeaseMs / 3;
-  const lookEveryMs = Math.min(renewAgainMs, everyMs);
+  const checkEveryMs = Math.min(renewAgainMs, everyMs);
   let renewedAt = Number.NEGATIVE_INFINITY;
   const renew = async () => {
     const now = clock.monotonic();
-    if (now - renewedAt < everyMs - lookEveryMs / 2) return;
+    if (now - renewedAt < everyMs - checkEveryMs / 2) return;
     await running.renewLeases();
     renewedAt = now;
   };
-  return [[lookEveryMs, renew], ...watchTasks(database, running)];
+  return [[checkEveryMs, renew], ...watchTasks(database, running)];
 }
 
 /**

@@ -27,7 +27,7 @@ const loadMarginMs = 60_000;
 /** Milliseconds for the new process to open its stores, with the migrations of its version. */
 const readyMs = 10 * 60_000;
 
-export interface ReplacementDeps {
+interface Replaceable {
   readonly app: App;
   readonly config: { dataDir: string; port: number; skillLoadMs: number };
   /** Whether another process may use the stores at the same time. */
@@ -37,8 +37,8 @@ export interface ReplacementDeps {
 }
 
 /** Takes requests; a platform that cannot goes on without. Resolves when it listens. */
-export async function offerReplacement(deps: ReplacementDeps): Promise<void> {
-  const { config, log } = deps;
+export async function offerReplacement(running: Replaceable): Promise<void> {
+  const { config, log } = running;
   const path = replaceSocket(config);
   let isBusy = false;
   const server = createServer((socket) => {
@@ -46,7 +46,7 @@ export async function offerReplacement(deps: ReplacementDeps): Promise<void> {
     const handle = async () => {
       if (isBusy) return answer(socket, refused('another replacement is under way'));
       isBusy = true;
-      await takeRequest(deps, server, socket).finally(() => {
+      await takeRequest(running, server, socket).finally(() => {
         isBusy = false;
       });
     };
@@ -75,25 +75,25 @@ function refused(reason: string): ReplaceAnswer {
   return { status: 'refused', reason };
 }
 
-function answer(socket: Socket, told: ReplaceAnswer): Promise<void> {
+function answer(socket: Socket, content: ReplaceAnswer): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   socket.once('close', () => resolve());
-  socket.end(`${JSON.stringify(told)}\n`, resolve);
+  socket.end(`${JSON.stringify(content)}\n`, resolve);
   return promise;
 }
 
-async function takeRequest(deps: ReplacementDeps, server: Server, socket: Socket): Promise<void> {
+async function takeRequest(running: Replaceable, server: Server, socket: Socket): Promise<void> {
   const request = await readRequest(socket);
-  const obstacle = obstacleOf(deps);
+  const obstacle = obstacleOf(running);
   if (request === null || obstacle !== null) {
     await answer(socket, refused(obstacle ?? 'the request is not understood'));
     return;
   }
-  await replace(deps, request, server, socket);
+  await replace(running, request, server, socket);
 }
 
 /** Why the end of this process would end the new one too; null where it would not. */
-function obstacleOf({ environment }: ReplacementDeps): string | null {
+function obstacleOf({ environment }: Replaceable): string | null {
   if (environment['SYSTEMD_EXEC_PID'] === String(process.pid)) {
     return 'the platform is a service of systemd, which would end the new process too: give the unit a socket and restart it (docs/operations.md)';
   }
@@ -123,19 +123,19 @@ async function readRequest(socket: Socket): Promise<ReplaceRequest | null> {
 }
 
 async function replace(
-  deps: ReplacementDeps,
+  running: Replaceable,
   request: ReplaceRequest,
   server: Server,
   socket: Socket,
 ): Promise<void> {
-  const { app, isShared, log } = deps;
+  const { app, isShared, log } = running;
   const child = startSuccessor(request, app.listeningFd());
-  const said = listenTo(child);
+  const messages = listenTo(child);
   log.info(
     { successor: child.pid, cwd: request.cwd },
     'a new process is to take the place of this one',
   );
-  const loaded = await withDeadline(said.first, deps.config.skillLoadMs + loadMarginMs);
+  const loaded = await withDeadline(messages.first, running.config.skillLoadMs + loadMarginMs);
   if (loaded?.state !== 'loaded') {
     child.kill('SIGKILL');
     const reason = loaded?.state === 'failed' ? loaded.reason : 'it did not load in time';
@@ -145,7 +145,7 @@ async function replace(
   if (!isShared) {
     // Runs that begin after the stop wait for the end of those under way.
     const young = app.untilRunsAreYoung().then(() => null);
-    const early = await Promise.race([young, said.second]);
+    const early = await Promise.race([young, messages.second]);
     if (early?.state === 'failed') {
       log.error({ reason: early.reason }, 'the new process has ended; this one goes on');
       return answer(socket, refused(early.reason));
@@ -155,14 +155,14 @@ async function replace(
   server.close();
   if (!isShared) await app.stop();
   child.send('start');
-  const end = await withDeadline(said.second, readyMs);
+  const end = await withDeadline(messages.second, readyMs);
   if (end?.state === 'failed') {
     log.error({ reason: end.reason }, 'the new process did not start');
     if (isShared) {
-      await offerReplacement(deps);
+      await offerReplacement(running);
       return answer(socket, refused(end.reason));
     }
-    startAgain(deps);
+    startAgain(running);
     await answer(socket, refused(`${end.reason} (the earlier program was started again)`));
   } else {
     log.info({ successor: child.pid }, 'the new process has taken over');
@@ -184,7 +184,7 @@ function startSuccessor({ program, args, cwd, env }: ReplaceRequest, fd: number)
 }
 
 /** Starts the program of this process again, whose stores and port are closed. */
-function startAgain({ environment }: ReplacementDeps): void {
+function startAgain({ environment }: Replaceable): void {
   const { LISTEN_FDS: _count, LISTEN_PID: _pid, ...env } = environment;
   const args = [...process.execArgv, ...process.argv.slice(1)];
   spawn(process.execPath, args, {

@@ -28,7 +28,7 @@ import { loadStores, openStores } from './stores.ts';
 /** After the runs' grace: time for their end, the last writes, the connections. */
 const stopMarginMs = 4_000;
 
-const parentLookMs = 500;
+const parentCheckMs = 500;
 
 /** After the start, for a first run; longer only holds memory. */
 const unusedMs = 5_000;
@@ -79,7 +79,7 @@ function stopWithParent(): void {
     if (process.ppid === parent) return;
     clearInterval(watch);
     process.kill(process.pid, 'SIGTERM');
-  }, parentLookMs);
+  }, parentCheckMs);
   watch.unref();
 }
 
@@ -143,7 +143,7 @@ async function start(
   reloadOnSignal(app, log);
   const { offerReplacement } = await import('./replacement.ts');
   await offerReplacement({ app, config, isShared: config.redisUrl !== null, environment, log });
-  predecessor?.started();
+  void predecessor?.started();
   await logReady({ config, version, address: app.address }, log);
   if (config.skillsDir !== null && authored !== null) {
     const print = (text: string) => void process.stdout.write(text);

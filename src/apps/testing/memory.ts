@@ -38,15 +38,24 @@ type MemoryView = Memory & { readonly metadata: Record<string, unknown> };
 /** What an agent remembers, the oldest first. */
 export type Memories = readonly Entry[];
 
-export interface ScriptedMemory {
+/** The memory of one pass of a run. */
+export class ScriptedMemory {
   entries: Entry[];
-  readonly bounds: MemoryBounds;
+  readonly bounds = new MemoryBounds();
   /** The user for whom it runs. */
   readonly userId: string | null;
   /** Entries that were there when the run began. */
   readonly known: ReadonlySet<Entry>;
-  now(): number;
-  newId(): string;
+  readonly now: () => number;
+  readonly newId: () => string;
+
+  constructor({ memories, newMemoryId, script }: World, now: () => number) {
+    this.entries = [...memories];
+    this.userId = script.options.userId ?? null;
+    this.known = new Set(memories);
+    this.now = now;
+    this.newId = newMemoryId;
+  }
 }
 
 /** Ids that are the same each time, in the order in which they are made. */
@@ -68,16 +77,6 @@ export function givenMemories(
     const { whose, ...fields } = readRemember({ ...memory }, now);
     return entryOf(fields, { userId: userOf(userId ?? null, whose), now, id: newId() });
   });
-}
-
-/** The memory of one pass of a run. */
-export function openMemory(
-  { memories, newMemoryId: newId, script }: Pick<World, 'memories' | 'newMemoryId' | 'script'>,
-  now: () => number,
-): ScriptedMemory {
-  const { userId = null } = script.options;
-  const known = new Set(memories);
-  return { entries: [...memories], userId, known, bounds: new MemoryBounds(), now, newId };
 }
 
 /** The newest first. */
@@ -140,8 +139,8 @@ async function similarTo(
   );
   if (others.length === 0) return undefined;
   const { likenessOf } = await import('../../core/memories/near-duplicates.ts');
-  const found = (wanted: 'same' | 'changed') =>
-    others.find(({ memory }) => likenessOf(memory.content, content) === wanted);
+  const found = (likeness: 'same' | 'changed') =>
+    others.find(({ memory }) => likenessOf(memory.content, content) === likeness);
   return found('same') ?? found('changed');
 }
 
@@ -175,7 +174,7 @@ function forget(state: ScriptedMemory, id: string): boolean {
 }
 
 async function recall(
-  { entries: all, userId, now }: ScriptedMemory,
+  { entries: all, now, userId }: ScriptedMemory,
   { query, tag, limit, whose }: Recollection,
 ): Promise<Memory[]> {
   const only = whose === undefined ? undefined : userOf(userId, whose);

@@ -14,7 +14,6 @@ import { type RunMessage, RunSteps } from '../../core/journal/run-steps.ts';
 import { WaitScope } from '../../core/journal/wait-scope.ts';
 import type { LogFields } from '../../core/skills/definition.ts';
 import type { RunSettings } from '../../core/skills/settings.ts';
-import { bind } from '../../kernel/bind.ts';
 import { beginPass, beginStep, endNextWaits, endStep, type ScriptedJournal } from './journal.ts';
 import { restoreMemory } from './memory.ts';
 import { answer } from './pass-asks.ts';
@@ -65,13 +64,21 @@ function newPass(deps: PassDeps, replay: boolean): Pass {
   const outbox = new Outbox((line) => takeLine(pass, line));
   const runs = new ChildRuns(skills, outbox, journal.clock);
   const pass: Pass = {
-    ...{ deps, replay, over, said, runs, asked: 0 },
+    deps,
+    replay,
+    over,
+    said,
+    runs,
+    asked: 0,
     ended: Promise.withResolvers(),
     scope: new WaitScope(() => setImmediate(whenBlocked, pass)),
     order: new ReplayOrder(placesOf(journal), over.signal, patienceMs),
     steps: new RunSteps({
       part: wholeRun,
-      journal: bind(journal, { beginStep, endStep }),
+      journal: {
+        beginStep: (step) => beginStep(journal, step),
+        endStep: (step, end) => endStep(journal, step, end),
+      },
       memory: () => ({ restore: (changes) => restoreMemory(memory, changes) }),
       mayCall: async () => true,
       said,

@@ -12,7 +12,7 @@ import { compileSchema, issuesText } from '../../kernel/json-schema.ts';
 import type { RunChild } from './answers.ts';
 import { scriptedClock } from './clock.ts';
 import { beginAttempt, endNextWaits, newJournal, type ScriptedJournal } from './journal.ts';
-import { givenMemories, memoryIds, openMemory } from './memory.ts';
+import { givenMemories, memoryIds, ScriptedMemory } from './memory.ts';
 import { runPass } from './pass.ts';
 import type { PassEnd } from './pass-state.ts';
 import { type Ended, type Execution, type Failed, resultFrom } from './run-result.ts';
@@ -117,7 +117,7 @@ async function executeAttempt(
     settingsOf: (key: string) => settingsOfCalled(world, key),
   };
   for (let isFirst = journal.attempt === 1; ; isFirst = false) {
-    const memory = openMemory(world, journal.clock.now);
+    const memory = new ScriptedMemory(world, journal.clock.now);
     const end = await untilStopped(
       runPass(
         { ...deps, memory },
