@@ -13,6 +13,7 @@ import {
   leaseMs,
   loadCluster,
   twoOfEach,
+  warmUp,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
 import { beginChance, isSoak, rounds } from '../support/soak.ts';
@@ -27,6 +28,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster(twoOfEach);
+    await warmUp(cluster);
   });
   afterEach(async () => {
     for (const process of cluster.processes) {

@@ -10,6 +10,7 @@ import {
   loadPerSecond,
   twoOfEach,
   untilHealth,
+  warmUp,
 } from '../support/cluster-load.ts';
 import { rounds } from '../support/soak.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
@@ -33,6 +34,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {
       environment: { JOB_LEASE_MS: '5000' },
     });
     proxies = cluster.proxies as typeof proxies;
+    await warmUp(cluster);
   });
   afterEach(async () => {
     await Promise.all(Object.values(proxies).map((proxy) => proxy.heal()));

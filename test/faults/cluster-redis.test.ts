@@ -16,6 +16,7 @@ import {
   rememberProcesses,
   twoOfEach,
   untilHealth,
+  warmUp,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
 import type { RedisServer } from '../support/redis.ts';
@@ -34,6 +35,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   let expectSameProcesses: () => void;
   beforeAll(async () => {
     cluster = await startCluster(twoOfEach);
+    await warmUp(cluster);
     expectSameProcesses = rememberProcesses(cluster);
   });
   afterEach(() => expectSameProcesses());
