@@ -14,6 +14,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import { openPostgres } from '../../src/adapters/database/postgres.ts';
 import { openSqlite, sqliteFile } from '../../src/adapters/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { cli } from '../support/cli.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { findPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type PlatformProcess, spawnCommand, startProcess } from '../support/process.ts';
@@ -189,14 +190,12 @@ describe('an embedded platform', () => {
     const dataDir = join(directory, 'data');
     await (await openSqlite(dataDir, createLogger('silent'))).close();
     const { DATA_DIR, ...others } = more;
-    const { exit, output } = spawnCommand(
-      'backup',
-      { DATA_DIR: join(directory, DATA_DIR ?? 'data'), ...others },
-      file === undefined ? [] : [join(directory, file)],
-    );
+    const env = { DATA_DIR: join(directory, DATA_DIR ?? 'data'), ...others };
+    const args = file === undefined ? [] : [join(directory, file)];
+    const { code, stdout, stderr } = await cli(['backup', ...args], { env });
 
-    expect(await exit).toEqual({ code: file === undefined ? 2 : 1, signal: null });
-    expect(output().trim().split('\n')).toEqual([expect.stringMatching(sentence)]);
+    expect([code, stdout]).toEqual([file === undefined ? 2 : 1, '']);
+    expect(stderr.trim().split('\n')).toEqual([expect.stringMatching(sentence)]);
   });
 
   test.skipIf(!canMount())('no copy is made onto a disk without room for it', async () => {
@@ -207,10 +206,10 @@ describe('an embedded platform', () => {
     const file = join(disk.path, 'copy.db');
     disk.fill();
 
-    const { exit, output } = spawnCommand('backup', { DATA_DIR: dataDir }, [file]);
+    const { code, stdout, stderr } = await cli(['backup', file], { env: { DATA_DIR: dataDir } });
 
-    expect(await exit).toEqual({ code: 1, signal: null });
-    expect(output().trim().split('\n')).toEqual([
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr.trim().split('\n')).toEqual([
       expect.stringMatching(/^\S+copy\.db cannot be made: .*full/),
     ]);
     expect(readdirSync(disk.path)).toEqual(['ballast']);
