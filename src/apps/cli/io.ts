@@ -28,7 +28,7 @@ interface Terminal {
 }
 
 /** Text from a terminal, a file or another program: the standard input of this process. */
-export class Input {
+class Input {
   get isTTY(): boolean {
     return process.stdin.isTTY === true;
   }
