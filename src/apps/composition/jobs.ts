@@ -12,7 +12,7 @@ import { Acceptor } from '../../core/jobs/accept.ts';
 import { Admission, type WhyWithdrawn } from '../../core/jobs/admission.ts';
 import { ChildJobs } from '../../core/jobs/child-jobs.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
-import { Execution } from '../../core/jobs/execute.ts';
+import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
 import { JobFeed, SharedJobFeed } from '../../core/jobs/feed.ts';
 import type { ClaimedJob } from '../../core/jobs/jobs.store.ts';
 import { Jobs } from '../../core/jobs/jobs.ts';
@@ -122,7 +122,7 @@ export function composeJobRuns(
 export function composeJobs(
   context: Context,
   slices: RunSlices & { readonly conversations: Conversations },
-  worker: Omit<RunWorker, 'consumers'> & { readonly warm?: () => void },
+  worker: Omit<RunWorker, 'consumers'> & Pick<ExecutionParts, 'pool'>,
   times: ClusterTimes,
 ) {
   const { bus, observers } = context;
@@ -154,7 +154,7 @@ export function composeJobs(
       agents,
       conversations,
       acceptor,
-      warm: worker.warm,
+      pool: worker.pool,
     }),
     jobs: new Jobs(context, {
       skills,

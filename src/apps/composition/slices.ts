@@ -70,7 +70,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     {
       executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
       isLoaded: used.isLoaded,
-      warm: () => executors?.warm(),
+      pool: executors,
     },
     times,
   );

@@ -12,6 +12,7 @@ import { taskSkill } from '../agents/called-agents.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
+import type { ExecutorPool } from '../executors/pool.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
@@ -45,13 +46,13 @@ export interface ExecutionOptions
     | undefined;
 }
 
-interface ExecutionParts {
+export interface ExecutionParts {
   readonly skills: SkillRegistry;
   readonly agents: Agents;
   readonly conversations: Conversations;
   readonly acceptor: Acceptor;
-  /** Starts an executor if there is none, while the request is read, checked and recorded. */
-  readonly warm?: (() => void) | undefined;
+  /** Starts an executor if there is none, while a request is read, checked and recorded. */
+  readonly pool?: Pick<ExecutorPool, 'warm'> | null | undefined;
 }
 
 export class Execution {
@@ -77,7 +78,7 @@ export class Execution {
     const { agentId = defaultAgentId, conversationId } = readIds();
     const withStatus = (status: 'active' | 'paused'): Target => {
       requireScopes(caller.scopes, skill.requiredScopes);
-      if (skill.remoteSourceId === null) this.#parts.warm?.();
+      if (skill.remoteSourceId === null) this.#parts.pool?.warm();
       return { skill, agentId, conversationId, isPaused: status === 'paused' };
     };
     const status = this.#parts.agents.statusOf(caller.organizationId, agentId);
