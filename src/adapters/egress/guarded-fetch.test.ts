@@ -26,7 +26,7 @@ afterEach(async () => {
 /** A client that may reach 127.0.0.0/8 by default. */
 function egress(options: Partial<EgressOptions> = {}): Egress {
   const opened = new Egress({ allowed: loopback, schemes: ['https:', 'http:'], ...options });
-  closers.push(opened.close);
+  closers.push(() => opened.close());
   return opened;
 }
 

@@ -28,7 +28,7 @@ function keeping(options: Partial<EgressOptions> = {}): Egress {
     keepAlive,
     ...options,
   });
-  closers.push(opened.close);
+  closers.push(() => opened.close());
   return opened;
 }
 
