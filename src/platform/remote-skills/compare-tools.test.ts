@@ -1,16 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { type Comparison, compareTools, digestOfTool } from './compare-tools.ts';
-import type { RemoteTool, Viewer } from './remote-kind.ts';
+import type { RemoteKind, RemoteTool, Viewer } from './remote-kind.ts';
+import { Usability } from './usability.ts';
 
 const toolOf = (type: string, description = ''): RemoteTool => ({
   ...{ tool: 'echo', description, title: null, output: null, annotations: {} },
   input: { type: 'object', properties: { text: { type } }, required: ['text'] },
   saysIdempotent: false,
 });
+const usabilityOf = (fault: string | null) =>
+  new Usability({ whyUnusable: () => fault } as unknown as RemoteKind, '{}', '{}');
 const compared = (offered: Partial<Comparison>) =>
   compareTools({
     ...{ sourceId: 'source', isFirst: false, offers: new Map(), knownViewers: 'all' },
-    ...{ known: [], registered: [], now: 1, unusable: new Map() },
+    ...{ known: [], registered: [], now: 1, usability: usabilityOf(null) },
     ...offered,
   });
 /** What viewers are shown, by viewer; the empty name is a request without an account. */
@@ -45,8 +48,8 @@ test('a tool that was not shown is gone only where the service was asked', async
 test('a version whose calls fail for what is set is withdrawn until they do not', async () => {
   const offers = shown({ '': toolOf('string') });
   const reason = 'The credentials are for another address';
-  const unusable = new Map(accepted.map((row) => [row, reason]));
-  const { changed } = await compared({ known: accepted, offers, unusable });
+  const usability = usabilityOf(reason);
+  const { changed } = await compared({ known: accepted, offers, usability });
   expect(changed).toMatchObject([{ state: 'withdrawn', reason }]);
   const known = accepted.map((row) => ({ ...row, state: 'withdrawn' as const }));
   expect((await compared({ known, offers })).changed).toMatchObject([

@@ -1,5 +1,5 @@
 /**
- * Compares a service's tools with the stored versions of its skills. Pure. A version is a pin: the digest of a tool's
+ * Compares a service's tools with the stored versions of its skills, and writes nothing. A version is a pin: the digest of a tool's
  * name, description and schemas, with the organizations whose accounts were shown it. Promises that a version becomes
  * active only after a person has accepted it, except in a first import without accounts, and that an accepted version
  * stays active only while the tool is compatible with its input and output. A viewer has at most one version of a tool
@@ -14,6 +14,7 @@ import { differenceOf } from './difference.ts';
 import { mayTake } from './fair-share.ts';
 import { type Organizations, organizationsShown, storedOrganizations } from './organizations.ts';
 import type { Discovered, LeftOutTool, RemoteTool, Viewer } from './remote-kind.ts';
+import type { Usability } from './usability.ts';
 import type { VersionRow } from './versions.store.ts';
 
 /** SHA-256 over the tool's name, description, schemas and how it is called, hex. */
@@ -55,8 +56,8 @@ export interface Comparison {
   /** All skill versions that the category ever had, also of removed sources: their names are not used again. */
   readonly registered: readonly Pick<VersionRow, 'skill_name' | 'version'>[];
   readonly now: number;
-  /** The known versions whose calls fail because of the settings of the source, and why. */
-  readonly unusable: ReadonlyMap<VersionRow, string>;
+  /** Whether the settings of the source let calls of a version succeed. */
+  readonly usability: Usability;
 }
 
 /** Versions of a source that wait for a decision. */
@@ -214,12 +215,12 @@ async function whyGone(row: VersionRow, [first]: readonly Offer[]): Promise<stri
 
 /** Withdraws a version while the settings of its source make its calls fail. */
 function usableState(
-  { unusable }: Comparison,
+  { usability }: Comparison,
   row: VersionRow,
   { state, reason }: Pick<VersionRow, 'state' | 'reason'>,
 ): Pick<VersionRow, 'state' | 'reason'> {
-  const why = state === 'active' ? unusable.get(row) : undefined;
-  return why === undefined ? { state, reason } : { state: 'withdrawn', reason: why };
+  const why = state === 'active' ? usability.faultOf(row) : null;
+  return why === null ? { state, reason } : { state: 'withdrawn', reason: why };
 }
 
 /**

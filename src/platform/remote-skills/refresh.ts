@@ -22,7 +22,8 @@ import {
 } from './remote-kind.ts';
 import { openSource, secretTextsOf } from './secrets.ts';
 import { findDocument, findSource, type SourceRow, updateSource } from './sources.store.ts';
-import { categoryOf, type RemoteSkills, registerVersions, unusableVersions } from './state.ts';
+import { categoryOf, type RemoteSkills, registerVersions } from './state.ts';
+import { Usability } from './usability.ts';
 import { deleteVersion, insertVersions, listVersions, updateVersion } from './versions.store.ts';
 
 /** Milliseconds for all requests of one refresh. */
@@ -156,6 +157,7 @@ async function compareWithStored(
   const stored = await listStored(remote.database.read, row, discovered);
   const { refreshedAt, known, registered, disconnected } = stored;
   const { knownViewers } = discovered;
+  const kind = remote.kinds.get(row.kind);
   const compared = await compareTools({
     sourceId: row.id,
     isFirst: refreshedAt === null && known.length === 0,
@@ -164,11 +166,7 @@ async function compareWithStored(
     now: remote.clock.now(),
     offers: offersWithout(offered.offers, disconnected),
     knownViewers: knownViewers === 'all' ? knownViewers : knownViewers.union(disconnected),
-    unusable: unusableVersions(
-      remote,
-      { kind: row.kind, settings, about: JSON.stringify(discovered.about) },
-      known,
-    ),
+    usability: new Usability(kind, settings, JSON.stringify(discovered.about)),
   });
   const about = { ...discovered.about, ...leftOutOf([...offered.leftOut, ...compared.leftOut]) };
   const found = { settings, about: JSON.stringify(about) };

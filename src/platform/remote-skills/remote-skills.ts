@@ -20,7 +20,8 @@ import {
   type SourceRow,
   updateSource,
 } from './sources.store.ts';
-import { categoryOf, type RemoteSkills, registerVersions, unusableVersions } from './state.ts';
+import { categoryOf, type RemoteSkills, registerVersions } from './state.ts';
+import { Usability } from './usability.ts';
 import {
   countVersions,
   deleteVersions,
@@ -162,9 +163,10 @@ async function withdrawUnusable(
   tx: Transaction,
   source: SourceRow,
 ): Promise<void> {
-  const versions = await listVersions(tx, source.id);
-  for (const [row, reason] of unusableVersions(remote, source, versions)) {
-    if (row.state !== 'active') continue;
+  const usability = new Usability(remote.kinds.get(source.kind), source.settings, source.about);
+  for (const row of await listVersions(tx, source.id)) {
+    const reason = row.state === 'active' ? usability.faultOf(row) : null;
+    if (reason === null) continue;
     const updated_at = remote.clock.now();
     await updateVersion(tx, row, { state: 'withdrawn', reason, updated_at });
   }
@@ -199,8 +201,9 @@ export async function decideVersion(
     if (row.state === decision) return;
     if (row.state === 'withdrawn') throw conflict(`is withdrawn. ${row.reason ?? ''}`);
     if (row.state === 'active') throw conflict('is active already');
-    const why = unusableVersions(remote, locked, [row]).get(row);
-    if (decision === 'active' && why !== undefined) throw conflict(`cannot be called. ${why}`);
+    const usability = new Usability(remote.kinds.get(locked.kind), locked.settings, locked.about);
+    const why = decision === 'active' ? usability.faultOf(row) : null;
+    if (why !== null) throw conflict(`cannot be called. ${why}`);
     const activated_at = decision === 'active' ? now : null;
     await updateVersion(tx, row, { state: decision, activated_at, updated_at: now });
     await registerVersions(tx, clock, locked);

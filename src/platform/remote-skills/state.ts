@@ -85,24 +85,6 @@ export function remoteSkillOf(source: SourceRow, row: VersionRow): RemoteSkill {
   };
 }
 
-/** The versions of a source whose calls fail because of its settings, and why. */
-export function unusableVersions(
-  { kinds }: RemoteSkills,
-  source: Pick<SourceRow, 'kind' | 'settings' | 'about'>,
-  versions: readonly VersionRow[],
-): ReadonlyMap<VersionRow, string> {
-  const kind = kinds.get(source.kind);
-  const unusable = new Map<VersionRow, string>();
-  if (kind?.whyUnusable === undefined) return unusable;
-  const settings = JSON.parse(source.settings) as Json;
-  const about = JSON.parse(source.about) as Json;
-  for (const row of versions) {
-    const why = kind.whyUnusable({ settings, about }, definitionIn(row).request);
-    if (why !== null) unusable.set(row, why);
-  }
-  return unusable;
-}
-
 /** Makes the registry's rows agree with the versions that are active. */
 export async function registerVersions(
   tx: Transaction,
