@@ -1,15 +1,18 @@
 /** Memories on every database (specification: Agent memory; docs/decisions/memories.md). */
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { countsOf, createFrequentTerms } from '../../src/core/memories/frequent-terms.ts';
+import { reindexMemory } from '../../src/core/memories/index.store.ts';
+import { memoriesAfter } from '../../src/core/memories/memories.store.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { queryOf } from '../../src/core/memories/query.ts';
-import { newMemory } from '../../src/core/memories/record.ts';
+import { indexedAs, newMemory } from '../../src/core/memories/record.ts';
 import { findAmong } from '../../src/core/memories/relevance.ts';
 import { anyOf, countMatches, newestMatches } from '../../src/core/memories/search.store.ts';
-import { columnsOfWords, wordTerm } from '../../src/core/memories/terms.ts';
+import { columnsOfWords, indexedTerms, wordTerm } from '../../src/core/memories/terms.ts';
 import { readWords } from '../../src/core/memories/words.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -424,6 +427,35 @@ describe.each(await engines())('on $name', (engine) => {
     expect(first.memories[0]?.content).toBe('tea milk');
     expect([first.total, last.total]).toEqual([11_000, 11_000]);
     expect(last.memories.map(({ content }) => content)).toEqual(['milk 1', 'tea 0']);
+  });
+
+  test('a memory for which an earlier version recorded no terms is found by its words, changed and deleted', async () => {
+    const { memories, database } = await world(engine);
+    const old = await memories.create(ada, { content: 'deliveries of oak chairs' });
+    const gone = await memories.create(ada, { content: 'deliveries of tables' });
+    const changed = await memories.create(ada, { content: 'deliveries of lamps' });
+    await database.write(async (tx) => {
+      for (const row of await memoriesAfter(tx, 0, 10)) {
+        const terms = indexedTerms(null, row.words, row.tag);
+        await reindexMemory(tx, indexedAs(row), terms);
+        await sql`update memories set terms = null where seq = ${row.seq}`.execute(tx.kysely);
+      }
+    });
+
+    expect(await found(memories, 'deliveries oak')).toEqual([
+      old.content,
+      changed.content,
+      gone.content,
+    ]);
+    await memories.remove(ada, gone.id);
+    await memories.update(ada, changed.id, { tag: 'light' });
+    expect(await found(memories, 'lamps', { tag: 'light' })).toEqual([changed.content]);
+    await memories.update(ada, old.id, { content: 'two chairs' });
+    expect(await found(memories, 'chair')).toEqual(['two chairs']);
+    await memories.remove(ada, old.id);
+    await memories.remove(ada, changed.id);
+    expect(await found(memories, 'deliveries chairs')).toEqual([]);
+    await expectMemoriesConsistent(database);
   });
 
   test('where more match than are ranked, every match is on one page, and the total is exact', async () => {

@@ -861,8 +861,8 @@ export interface MemoriesTable {
   /** The words of the content as they are searched, each between spaces. */
   words: string;
   content: string;
-  /** The terms of its entry in the index. */
-  terms: string;
+  /** The terms of its entry in the index; null where an earlier version made that, of its words alone. */
+  terms: string | null;
   /** The user whose memory it is; null for the agent's own. */
   user_id: Generated<string | null>;
   /** Id in `memory_owners` of all users together; null for the agent's own. */

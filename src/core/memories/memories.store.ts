@@ -22,7 +22,12 @@ export type MemoryRow = Selectable<MemoriesTable>;
 export type VisibleMemoryRow = Pick<MemoryRow, (typeof visibleColumns)[number]>;
 
 /** A memory to record. */
-type RecordedMemory = Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'embedding'>;
+export type RecordedMemory = Omit<
+  MemoryRow,
+  'seq' | 'terms' | 'owner' | 'together' | 'embedding'
+> & {
+  readonly terms: string;
+};
 
 export const visibleColumns = [
   'id',

@@ -14,17 +14,18 @@ import {
   type MemoryRow,
   memoriesById,
   ownersIn,
+  type RecordedMemory,
 } from './memories.store.ts';
 import { addToCounts, lowerNextExpiry } from './owners.store.ts';
 import { type OfUser, ownerFor, ownersSeen } from './owners.ts';
-import { columnsOfWords } from './terms.ts';
+import { columnsOfWords, indexedTerms } from './terms.ts';
 import { readWords } from './words.ts';
 
 /**
  * A complete memory that is not recorded yet. Its words and terms are computed before the transaction. Each is one text
  * instead of an array, which would take ten times the memory.
  */
-export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'together' | 'embedding'>>;
+export type NewMemory = Readonly<RecordedMemory>;
 
 /** The run that wrote a memory; all fields are null if a client wrote it. */
 export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step'> & {
@@ -130,7 +131,11 @@ export const ownersOfRow = ({ owner, together }: Pick<LockedRow, 'owner' | 'toge
 
 /** The index entry of a memory, from the stored terms: `termsText` may have changed since it was indexed. */
 export function indexedAs(row: Indexable): Indexed {
-  return { seq: row.seq, owners: ownersOfRow(row), terms: row.terms };
+  return {
+    seq: row.seq,
+    owners: ownersOfRow(row),
+    terms: indexedTerms(row.terms, row.words, row.tag),
+  };
 }
 
 function countedBy(memories: readonly { tag: string }[], by: 1 | -1): Map<string, number> {

@@ -36,7 +36,7 @@ import {
   sizesOf,
   wordsOfMemories,
 } from './search.store.ts';
-import { partTerm, runsOf, tagTerm, wordTerm } from './terms.ts';
+import { indexedTerms, partTerm, runsOf, tagTerm, wordTerm } from './terms.ts';
 
 /** Matches that are ranked, and their words together. */
 const rankedMax = 300;
@@ -123,7 +123,7 @@ async function countOfOthers(
   const others = near.filter((seq) => !there.has(seq));
   if (others.length === 0) return 0;
   const rows = await wordsOfMemories(db, idsOf(wanted), others);
-  return rows.filter((row) => !matches(row, wanted.query)).length;
+  return rows.filter((row) => !matches(matchOf(row), wanted.query)).length;
 }
 
 /**
@@ -310,11 +310,7 @@ async function headOf(
   const length = rankedLength(there.map(({ word_count }) => word_count));
   const numbers = there.map(({ seq }) => seq);
   const rows = await wordsOfMemories(db, owners, numbers.slice(0, length));
-  return {
-    matches: rows,
-    others: numbers.slice(length),
-    counts,
-  };
+  return { matches: rows.map(matchOf), others: numbers.slice(length), counts };
 }
 
 /** How many of the first matches are ranked, by their sizes in words. */
@@ -325,4 +321,9 @@ function rankedLength(sizes: readonly number[]): number {
     return words > rankedWordsMax;
   });
   return Math.min(end === -1 ? sizes.length : end, rankedMax);
+}
+
+/** A memory as it is ranked: a match by words needs no tag among its terms. */
+function matchOf(row: Awaited<ReturnType<typeof wordsOfMemories>>[number]): Match {
+  return { ...row, terms: indexedTerms(row.terms, row.words, '') };
 }

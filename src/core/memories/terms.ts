@@ -62,6 +62,13 @@ export function retagged(terms: string, tag: string): string {
   return `${terms.slice(0, terms.lastIndexOf(beforeTag))}${tagTerm(tag)}`;
 }
 
+/** The terms of a memory in the index. An early version recorded none, and indexed its words alone. */
+export function indexedTerms(terms: string | null, words: string, tag: string): string {
+  if (terms !== null) return terms;
+  const distinct = new Set(words.split(' ').filter(Boolean));
+  return `${[...distinct].map(wordTerm).join(' ')} ${tagTerm(tag)}`.trimStart();
+}
+
 function addForms(terms: Set<string>, words: readonly Word[]): void {
   const formsOf = formsIn(languagesOf(words.map(({ folded }) => folded)));
   for (const word of words) {
