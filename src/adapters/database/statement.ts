@@ -18,10 +18,7 @@ class Placeholder {
 }
 
 /** Stands for a value of the parameters `P`. */
-export type Parameter<P> = <K extends keyof P & string>(
-  name: K,
-  isList?: boolean,
-) => RawBuilder<P[K]>;
+export type Parameter<P> = <K extends keyof P & string>(name: K) => RawBuilder<P[K]>;
 
 /** The parameters that are lists of texts. */
 type ListName<P> = {
@@ -29,8 +26,8 @@ type ListName<P> = {
 }[keyof P & string];
 
 /** Texts as one parameter, for `idIn` and the like. */
-export function listOf<P>(param: Parameter<P>, name: ListName<P>): RawBuilder<string> {
-  return param(name, true) as RawBuilder<unknown> as RawBuilder<string>;
+export function listOf<P>(_param: Parameter<P>, name: ListName<P>): RawBuilder<string> {
+  return sql<string>`${new Placeholder(name, true)}`;
 }
 
 type Build<P, R> = (db: Kysely<Tables>, param: Parameter<P>, dialect: Dialect) => Compilable<R>;
@@ -103,8 +100,8 @@ export function compileInsert(table: string, columns: readonly string[]): Compil
   );
 }
 
-function placeholder(name: string, isList: boolean = false): RawBuilder<never> {
-  return sql<never>`${new Placeholder(name, isList)}`;
+function placeholder(name: string): RawBuilder<never> {
+  return sql<never>`${new Placeholder(name, false)}`;
 }
 
 function boundValue({ name, isList }: Placeholder, params: Record<string, unknown>): unknown {
