@@ -59,7 +59,7 @@ async function findings(
 ): Promise<Finding[]> {
   const { io, stdout } = ioOf({ env: { PORT: '0', ...env }, now: () => now });
   const runtime = { node, temporary, diskOf: () => ({ free, total: free * 2 }) };
-  await doctor(io, '1.2.3', runtime, { json: true }).catch(() => {});
+  await doctor(io, io.env, '1.2.3', runtime, { json: true }).catch(() => {});
   return JSON.parse(stdout.text()).data;
 }
 

@@ -17,16 +17,17 @@ import { checkTemporary } from './findings/temporary.ts';
 import { type Io, writeJson } from './io.ts';
 import { state } from './print.ts';
 
-type DoctorIo = Pick<Io, 'env' | 'fetch' | 'now' | 'stdout'>;
+type DoctorIo = Pick<Io, 'fetch' | 'now' | 'stdout'>;
 
-/** Prints all findings; `version` is that of this program. Throws CliError if there is a fault. */
+/** Prints all findings about `env`; `version` is that of this program. Throws CliError if there is a fault. */
 export async function doctor(
   io: DoctorIo,
+  env: Io['env'],
   version: string,
   runtime: Runtime,
   { json }: { json?: boolean },
 ): Promise<void> {
-  const findings = await examine(io, version, runtime);
+  const findings = await examine(io, env, version, runtime);
   const faults = findings.filter((finding) => finding.state === 'fault').length;
   if (json) {
     writeJson(io, { data: findings, total: findings.length, faults });
@@ -38,12 +39,17 @@ export async function doctor(
   throw new CliError(message, exitCodes.failed);
 }
 
-async function examine(io: DoctorIo, version: string, runtime: Runtime): Promise<Finding[]> {
-  const { config, faulty, findings } = checkConfiguration(io.env);
+async function examine(
+  io: DoctorIo,
+  env: Io['env'],
+  version: string,
+  runtime: Runtime,
+): Promise<Finding[]> {
+  const { config, faulty, findings } = checkConfiguration(env);
   const running = await findRunning(config, io);
   let providers: readonly string[] = [];
   const database = async () => {
-    const checked = await checkDatabase(config, io.now);
+    const checked = await checkDatabase(config, () => io.now());
     ({ providers } = checked);
     return checked.findings;
   };

@@ -17,9 +17,7 @@ export function addMaintenanceCommands(program: Command, io: Io, version: string
     .action(async ({ envFile, ...options }: { envFile?: string; json?: boolean }) => {
       const env = { ...readNamedEnvFile(io, envFile), ...io.env };
       const { doctor } = await import('../doctor.ts');
-      const { stdout } = io;
-      const world = { env, fetch: io.fetch, now: io.now, stdout };
-      await doctor(world, version, new Runtime(), options);
+      await doctor(io, env, version, new Runtime(), options);
     });
   defineCommand(program, 'upgrade', {
     about: 'try the migrations of this version on a copy of the database',

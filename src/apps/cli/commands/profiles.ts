@@ -69,7 +69,7 @@ async function login(io: Io, options: LoginOptions): Promise<void> {
   // The key of another profile or of the environment is not meant.
   const { url } = readTarget({ env: {} }, { url: chosen });
   const key = options.key ?? (await readKey(io, url));
-  const client = createClient({ url, apiKey: key, adminSecret, fetch: io.fetch });
+  const client = createClient({ url, apiKey: key, adminSecret, fetch: (...to) => io.fetch(...to) });
   await client.request({ method: 'GET', path: '/api/jobs', query: { limit: 1 } });
   if (adminSecret !== undefined) await client.request({ method: 'GET', path: '/admin/skills' });
   const profile = { url, key, ...(adminSecret === undefined ? {} : { adminSecret }) };

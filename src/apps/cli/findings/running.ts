@@ -29,12 +29,12 @@ export interface Running {
   readonly occupant: Occupant;
 }
 
-export async function findRunning(config: Config, { fetch }: Pick<Io, 'fetch'>): Promise<Running> {
+export async function findRunning(config: Config, io: Pick<Io, 'fetch'>): Promise<Running> {
   const { dataDir, host, port } = config;
   const [use, ports, occupant] = await Promise.all([
     useOf(config),
     portsOf(dataDir),
-    occupantOf(host, port, fetch),
+    occupantOf(host, port, (...to) => io.fetch(...to)),
   ]);
   return { use, ports, occupant };
 }
