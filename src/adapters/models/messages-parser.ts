@@ -98,7 +98,7 @@ function addUsage(state: MessagesState, event: Json): void {
   });
 }
 
-/** The SDK requires counts in its events, so they are zeros here; `usageCounters` has the real ones. */
+/** The SDK requires counts in its events, so they are zeros here; `addUsage` reads the real ones. */
 function sdkEventsOf(state: MessagesState, event: Json): Json[] {
   const { type, index } = event;
   const { skippedBlocks } = state;

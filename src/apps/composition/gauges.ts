@@ -70,7 +70,8 @@ async function readWaiting({ read }: Database, clock: Clock, { dispatcher, embed
     dispatcher.lagMs(),
     embeddings?.vectors.countAwaiting() ?? 0,
   ]);
-  const ageOf = (dueAt: number = clock.now()) => Math.max(0, clock.now() - dueAt);
+  const ageOf = (dueAt: number | undefined) =>
+    dueAt === undefined ? 0 : Math.max(0, clock.now() - dueAt);
   return {
     oldestDueMs: {
       'skill-execution': ageOf(skills),

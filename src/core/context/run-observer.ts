@@ -79,7 +79,10 @@ export interface RunObserver {
   stepBegun?(job: ObservedJob, step: ObservedStep): void;
   /** `cost` is in nano-dollars, null where unknown. */
   modelCalled?(job: ObservedJob, tokens: ObservedTokens, cost: number | null): void;
-  /** `error` is the code of its error, null for a tool that completed. */
+  /**
+   * `tool` may be a name that the model has made up, up to 200 characters of it. `error` is the code of its error, null
+   * for a tool that completed.
+   */
   toolEnded?(job: ObservedJob, tool: string, error: string | null): void;
   waitBegun?(job: ObservedJob, wait: { readonly n: number; readonly kind: WaitKind }): void;
   ended?(end: ObservedEnd, now: number): void;

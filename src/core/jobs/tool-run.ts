@@ -1,5 +1,4 @@
 /** Runs a skill as a tool: with its own time limit and error, otherwise as a part of the attempt. */
-
 import type { RunHandle, RunHandlers, RunOutcome } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';

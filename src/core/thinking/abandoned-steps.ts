@@ -91,6 +91,7 @@ async function endStepsOf(
 
 /** The charge for a call whose process was lost: at most what the call reserved. */
 function lostCosts({ reserved, expected_prompt: prompt, price }: StepRow, streamedBytes: number) {
+  // A step without `expected_prompt` is of an earlier version.
   const expected = Math.min(reserved, prompt ?? reserved);
   const estimated = Math.min(reserved, expected + tokensOfBytes(streamedBytes));
   const known = price === null ? null : priceOfBody(JSON.parse(price) as PriceBody);
