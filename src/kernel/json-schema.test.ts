@@ -207,6 +207,18 @@ describe('what is wrong with a value', () => {
     ]);
   });
 
+  test('of a field that may only be null names null, and the refusal has an issue', () => {
+    const onlyNull = { anyOf: [{ type: 'null' }] };
+    const refuse = compileSchema({ properties: { a: onlyNull, b: { anyOf: [onlyNull] } } });
+
+    expect(refuse({ a: null, b: null })).toBeNull();
+    expect(refuse({ a: 1 })).toEqual([
+      { field: 'a', issue: 'must be null' },
+      { field: 'a', issue: 'must match a schema in anyOf' },
+    ]);
+    expect(refuse({ b: 1 })?.length).toBeGreaterThan(0);
+  });
+
   test('is told of at most 50 fields, and names are cut', () => {
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`f${n}`, n]));
     expect(validate({ name: 'ab', count: 1, ...many })).toHaveLength(50);

@@ -41,7 +41,8 @@ function withoutNoise(errors: readonly ErrorObject[]): readonly ErrorObject[] {
       keyword === 'type' && instancePath === whole.instancePath;
     const types = branches.filter(isOfType);
     const noNull = types.filter(({ params }) => params['type'] === 'null');
-    if (noNull.length !== 1) continue;
+    // Of a union with null alone, nothing would be left of the refusal.
+    if (noNull.length !== 1 || branches.length === 1) continue;
     for (const error of [whole, ...noNull]) replaced.set(error, undefined);
     const rules = branches.filter((error) => !isOfType(error));
     for (const rule of rules) {
