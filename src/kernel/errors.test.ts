@@ -52,6 +52,7 @@ describe('the table of error codes', () => {
     expect([...runErrorCodes].sort()).toEqual([
       'budget_exceeded',
       'cancelled',
+      'expired',
       'missing_credentials',
       'output_invalid',
       'replay_diverged',

@@ -40,6 +40,7 @@ export const runErrorCodes = [
   'replay_diverged',
   'worker_lost',
   'cancelled',
+  'expired',
 ] as const;
 
 export type RunErrorCode = (typeof runErrorCodes)[number];

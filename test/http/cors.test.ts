@@ -24,7 +24,7 @@ test('a preflight of an allowed origin is answered without a key', async () => {
   });
   expect(status).toBe(204);
   expect(headers.get('access-control-allow-origin')).toBe(origin);
-  expect(headers.get('access-control-allow-methods')).toBe('GET, POST, PUT, DELETE');
+  expect(headers.get('access-control-allow-methods')).toBe('GET, POST, PUT, PATCH, DELETE');
   expect(headers.get('access-control-allow-headers')).toContain('x-api-key');
   expect(headers.get('access-control-allow-headers')).toContain('last-event-id');
   expect(headers.get('access-control-max-age')).toBe('600');

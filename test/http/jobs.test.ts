@@ -26,7 +26,16 @@ const acceptedFields = [
 const listedFields = [...acceptedFields, 'parent_job_id'].sort();
 const timedFields = [
   ...listedFields,
-  ...['error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'run_at', 'started_at'],
+  ...[
+    'error',
+    'attempt',
+    'max_attempts',
+    'trigger_type',
+    'user_id',
+    'run_at',
+    'expires_at',
+    'started_at',
+  ],
   ...['finished_at', 'duration_ms', 'is_trial'],
 ].sort();
 const fullFields = [
@@ -34,6 +43,7 @@ const fullFields = [
   ...['input', 'output', 'error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'queue'],
   ...[
     'run_at',
+    'expires_at',
     'started_at',
     'finished_at',
     'duration_ms',
@@ -96,6 +106,7 @@ describe('GET /api/jobs/:jobId', () => {
       user_id: 'ada',
       queue: 'skill-execution',
       run_at: aTimestamp,
+      expires_at: null,
       started_at: aTimestamp,
       finished_at: null,
       duration_ms: null,

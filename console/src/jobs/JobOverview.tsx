@@ -125,6 +125,10 @@ function Numbers({ job }: { job: Job }) {
       facts={[
         ['Accepted', <Time key="accepted" value={job.created_at} exact />],
         ['Due', <Time key="due" value={job.run_at} exact />],
+        job.expires_at !== null && [
+          'Expires unless begun',
+          <Time key="expires" value={job.expires_at} exact />,
+        ],
         ['Started', <Time key="started" value={job.started_at} exact />],
         ['Finished', <Time key="finished" value={job.finished_at} exact />],
         ['Last attempt', <Duration key="duration" ms={job.duration_ms} />],

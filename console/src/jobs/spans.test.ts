@@ -20,6 +20,7 @@ function job(fields: Partial<Job> = {}): Job {
     ...{ skill_category: 'orders', skill_name: 'import', skill_version: 'v1.0' },
     ...{ status: 'completed', attempt: 1, max_attempts: 3, trigger_type: 'api' },
     ...{ created_at: at(0), run_at: at(0), started_at: at(10), finished_at: at(100) },
+    expires_at: null,
     ...{ input: {}, output: {}, error: null, progress: null, retry_of: null, duration_ms: 90 },
     ...{
       parent_job_id: null,

@@ -11,6 +11,7 @@ const meanings: Readonly<Record<string, string>> = {
   replay_diverged: 'The skill’s code has changed and no longer fits what the run has on record.',
   worker_lost: 'The process of the attempt died.',
   cancelled: 'A user or client cancelled it.',
+  expired: 'It had not begun when its time to begin had passed.',
   invalid_input: 'The arguments violate the tool’s input schema.',
   insufficient_scope: 'The API key that started the job may not run this skill.',
   skill_not_found: 'There is no active skill of that name.',

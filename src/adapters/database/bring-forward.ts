@@ -1,5 +1,5 @@
 /** The queries that correct waits and leases after the clock was set back. */
-import { sql } from 'kysely';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import { setBackMs } from '../../kernel/set-back.ts';
 import type { Transaction } from './database.ts';
 import { leastOf } from './extremes.ts';
@@ -13,6 +13,8 @@ interface LeasedTable {
   readonly claimed: string;
   /** Further columns with the moment at which a waiting row is due. */
   readonly alsoDue: readonly string[];
+  /** The rows that wait for a moment that a client has named, which stays. */
+  readonly named?: RawBuilder<SqlBool>;
 }
 
 /** When a waiting row can have begun to wait, at the latest: no moment after it is recorded. */
@@ -22,7 +24,9 @@ const waitsSince = sql`coalesce(started_at, created_at)`;
  * The function that limits the remaining wait of each row to its delay, and each lease to `leaseMs`. Rows
  * within the tolerance `setBackMs` stay, for example those that another process has brought forward already.
  */
-export function createBringForward({ name, waiting, claimed, alsoDue }: LeasedTable) {
+export function createBringForward(table: LeasedTable) {
+  const { name, waiting, claimed, alsoDue, named } = table;
+  const isNamed = named ?? sql<SqlBool>`false`;
   const shortenWaits = statement<{ now: number; ahead: number }>()((db, p, dialect) => {
     const least = leastOf(dialect);
     const due = ['due_at', ...alsoDue].map(
@@ -30,7 +34,8 @@ export function createBringForward({ name, waiting, claimed, alsoDue }: LeasedTa
     );
     const query = sql`update ${sql.table(name)} set ${sql.join(due)},
       started_at = case when started_at > ${p('now')} then ${p('now')} else started_at end
-      where status = ${sql.lit(waiting)} and due_at > ${p('now')} and ${waitsSince} > ${p('ahead')}`;
+      where status = ${sql.lit(waiting)} and due_at > ${p('now')} and ${waitsSince} > ${p('ahead')}
+        and not (${isNamed})`;
     return { compile: () => query.compile(db) };
   });
   const shortenLeases = statement<{ lease_until: number; ahead: number }>()((db, p) => {

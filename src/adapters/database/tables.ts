@@ -343,6 +343,8 @@ export interface JobsTable extends SkillVersion {
   active_ms: Generated<number>;
   finished_at: number | null;
   cancel_requested_at: number | null;
+  /** A job that has not begun by then is cancelled; null for one that does not expire. */
+  expires_at: Generated<number | null>;
   retry_of: string | null;
   /** The job whose run started this one, and the number of the step there; null for other jobs. */
   parent_job_id: Generated<string | null>;

@@ -15,10 +15,11 @@ import { responseHeaders } from './response-headers.ts';
 import type { Server } from './server.ts';
 import { pathOf } from './url.ts';
 
-const methods = 'GET, POST, PUT, DELETE';
+const methods = 'GET, POST, PUT, PATCH, DELETE';
 const requestHeaders = [
   ...['content-type', 'x-api-key', 'x-request-id', 'idempotency-key', 'prefer', 'last-event-id'],
   ...['x-agent-id', 'x-user-id', 'x-conversation-id'],
+  ...['x-run-at', 'x-delay-seconds', 'x-expires-in'],
   // Of the Model Context Protocol.
   ...['authorization', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
 ].join(', ');

@@ -96,6 +96,6 @@ function clientRefusal(code: string | undefined): [number, PlatformError] {
 /** Refuses a method that no path allows, before the path is known. */
 function unknownMethod(): PlatformError {
   return new PlatformError('method_not_allowed', 'No path knows this method', {
-    allow: 'DELETE, GET, HEAD, POST, PUT',
+    allow: 'DELETE, GET, HEAD, PATCH, POST, PUT',
   });
 }

@@ -35,7 +35,9 @@ import {
   jobCounts,
   type NewJob,
 } from './jobs.store.ts';
+import { hintInTime } from './later.ts';
 import { sendHint } from './queues.ts';
+import { type JobTiming, timesOf } from './timing.ts';
 
 /** Work to be accepted; its caller has checked it. */
 export interface WorkRequest {
@@ -59,6 +61,8 @@ export interface WorkRequest {
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
   readonly conversationId?: string | undefined;
   readonly idempotency?: IdempotencyKey | undefined;
+  /** When it may begin; as soon as it can by default. */
+  readonly timing?: JobTiming | undefined;
 }
 
 /** What a job that another one starts tells of that one. */
@@ -158,7 +162,7 @@ async function acceptAll(
     jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),
   );
   tx.afterCommit(() => {
-    for (const job of jobs) beginOrHint(acceptor, job, claimed.has(job));
+    for (const job of jobs) beginOrHint(acceptor, job, claimed.has(job), now);
     context.observers.accepted(jobs);
   });
   return acceptances;
@@ -183,9 +187,15 @@ function acceptanceOf(
   return { kind: 'accepted', job };
 }
 
-function beginOrHint({ context, beginJob }: Acceptor, job: NewJob, isClaimed: boolean): void {
+function beginOrHint(
+  { context, beginJob }: Acceptor,
+  job: NewJob,
+  isClaimed: boolean,
+  now: number,
+): void {
   if (isClaimed) beginJob(firstClaim(job));
-  else sendHint(context.queue, job, 0);
+  else if (job.run_at === now) sendHint(context.queue, job, 0);
+  else hintInTime(context.queue, job, 0, job.run_at, now);
 }
 
 function keyedOf(
@@ -216,11 +226,13 @@ function newJob(request: WorkRequest, now: number, held: HeldConversations): New
     for_user: request.isForUser === true || user !== undefined ? 1 : 0,
     max_attempts: request.maxAttempts,
     run_at: now,
+    expires_at: null,
     retry_of: request.retryOf,
     input: request.input,
     agent_overrides: request.agentOverrides ?? null,
     created_at: now,
     ...(request.parent === undefined ? null : childOf(request.parent)),
+    ...(request.timing === undefined ? null : timesOf(request.timing, now)),
   };
 }
 

@@ -56,7 +56,8 @@ const claim = statement<{
         dialect,
         listOf(p, 'ids'),
         'jobs',
-        sql<SqlBool>`((status = 'queued' and run_at <= ${p('due_by')})
+        sql<SqlBool>`((status = 'queued' and run_at <= ${p('due_by')}
+            and (expires_at is null or started_at is not null or expires_at > ${p('now')}))
           or (status = 'waiting' and due_at <= ${p('due_by')}))`,
         true,
       ),

@@ -133,6 +133,7 @@ export class Admission {
     const claimed = new Set<NewJob>();
     const offers = new Map<QueueName, (organizationId: string) => boolean>();
     for (const job of jobs) {
+      if (job.run_at > now) continue;
       const name = queueOf(job.trigger_type);
       const hasSlotFor = offers.get(name) ?? consumers.get(name)?.offerSlots() ?? noSlots;
       offers.set(name, hasSlotFor);

@@ -17,6 +17,8 @@ import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
+import { refuseTiming, timingText } from './timing.ts';
+import { timingNames } from './timing-headers.ts';
 
 /** A skill and an agent that a caller may use. */
 export interface Target {
@@ -29,7 +31,7 @@ export interface Target {
 
 /** The other parts of a request to run a skill; the first are recorded with its job. */
 export interface ExecutionOptions
-  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType'> {
+  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType' | 'timing'> {
   /** The field of the request's body that the input is; by default the input is the body. */
   readonly inputField?: string;
   /** Fields of the agent that the job has instead of the saved ones. */
@@ -127,8 +129,11 @@ export class Execution {
     if (conversationId !== undefined && !skill.continuesConversations) {
       throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
     }
+    const { timing } = options;
+    if (timing !== undefined) refuseTiming(timing, this.#context.clock.now(), timingNames);
+    const given = `${conversationId ?? ''}${agentOverrides ?? ''}${timing === undefined ? '' : timingText(timing)}`;
     const idempotency = options.idempotency && {
-      fingerprint: fingerprintOf(skill, agentId, input, conversationId, agentOverrides),
+      fingerprint: fingerprintOf(skill, agentId, input, given),
       ...options.idempotency,
     };
     if (isPaused) {
@@ -152,6 +157,7 @@ export class Execution {
       retryOf: null,
       conversationId,
       idempotency,
+      timing,
     });
     return answer(acceptance, conversationId);
   }
@@ -223,15 +229,9 @@ function below(parent: string, issues: readonly Issue[]): Issue[] {
   }));
 }
 
-function fingerprintOf(
-  skill: Skill,
-  agentId: string,
-  input: unknown,
-  conversationId = '',
-  overrides = '',
-): string {
+function fingerprintOf(skill: Skill, agentId: string, input: unknown, options: string): string {
   return createHash('sha256')
-    .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}${conversationId}${overrides}`)
+    .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}${options}`)
     .digest('hex');
 }
 

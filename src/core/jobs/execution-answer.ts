@@ -20,6 +20,7 @@ import type { ExecutionOptions } from './execute.ts';
 import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
+import { timingHeaders, timingOf } from './timing-headers.ts';
 
 /** Headers of every request that runs a skill. */
 export const executionHeaders = {
@@ -33,15 +34,22 @@ export const executionHeaders = {
     'A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations.',
   ),
   prefer: Prefer,
+  ...timingHeaders,
 };
 
 /** The options of a run that headers set. */
 export function executionOptions(request: FastifyRequest, caller: Caller): ExecutionOptions {
+  const { headers } = request;
+  const isTimed =
+    headers['x-run-at'] !== undefined ||
+    headers['x-delay-seconds'] !== undefined ||
+    headers['x-expires-in'] !== undefined;
   const key = idempotencyKeyOf(request);
   return {
     ...userFor(request, caller),
     triggerType: 'api',
     idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
+    timing: isTimed ? timingOf(request) : undefined,
   };
 }
 

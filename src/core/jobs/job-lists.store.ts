@@ -61,6 +61,7 @@ const timedColumns = [
   'attempt',
   'max_attempts',
   'run_at',
+  'expires_at',
   'started_at',
   'resumed_at',
   'finished_at',

@@ -36,6 +36,7 @@ export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof
     attempt: row.attempt,
     max_attempts: row.max_attempts,
     run_at: timestamp(row.run_at),
+    expires_at: timestampOrNull(row.expires_at),
     started_at: timestampOrNull(started_at),
     finished_at: timestampOrNull(finished_at),
     duration_ms:

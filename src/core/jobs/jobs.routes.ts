@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../../adapters/http/event-stream.ts';
 import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
-import { apiRefusals } from '../../adapters/http/refusals.ts';
+import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
 import { FilterText, Id, Moment, Page, Paged, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
@@ -26,6 +26,7 @@ import {
   activeJob,
   cancelledJob,
   FullJob,
+  JobChanges,
   JobListItem,
   JobStatus,
   ListedJob,
@@ -139,6 +140,19 @@ const retrySchema = {
     ),
   },
 };
+const changeSchema = {
+  ...operation,
+  operationId: 'updateJob',
+  summary: 'Change when a queued job may begin',
+  description:
+    'Needs the scopes of the skill. A job that has begun, or has ended, is 409 conflict.',
+  params,
+  body: JobChanges,
+  response: {
+    200: FullJob,
+    ...apiRefusals('not_found', 'insufficient_scope', 'conflict', ...bodyRefusals),
+  },
+};
 const StepsQuery = Type.Object({
   ...Page.properties,
   status: Type.Optional({ ...StepStatus, description: 'Steps of this status.' }),
@@ -226,6 +240,7 @@ export function jobRoutes(
     reply.status(202).header('location', `/api/jobs/${job.id}`);
     return jobSummary(job, 'queued');
   });
+  changeRoute(server, jobs);
   const stepsOptions = { onRequest, schema: stepsSchema };
   server.get('/api/jobs/:jobId/steps', stepsOptions, async (request) => {
     const { params, query } = request;
@@ -243,6 +258,17 @@ export function jobRoutes(
     const range = { after, isFollowed: request.query.follow !== 'false' };
     const events = jobs.events(organizationId, request.params.jobId, range, signal);
     await sendEvents(reply, asServerSent(events, hiddenEvents(request, isStrict)));
+  });
+}
+
+function changeRoute(server: Server, jobs: Jobs) {
+  const onRequest = async (request: FastifyRequest) => {
+    const { jobId } = request.params as { jobId: string };
+    await jobs.requireChangeable(callerOf(request), jobId);
+  };
+  server.patch('/api/jobs/:jobId', { onRequest, schema: changeSchema }, (request) => {
+    const { jobId } = request.params;
+    return jobs.change(callerOf(request).organizationId, jobId, request.body);
   });
 }
 

@@ -71,6 +71,21 @@ export const NewTrial = Type.Object(
   },
 );
 
+export const JobChanges = Type.Object(
+  {
+    run_at: {
+      ...Nullable(Timestamp),
+      description:
+        'When the job may begin: in the future, within 365 days, before it expires. null: as soon as it can.',
+    },
+  },
+  {
+    title: 'JobChanges',
+    additionalProperties: false,
+    examples: [{ run_at: '2027-01-01T00:00:00Z' }],
+  },
+);
+
 /** How a job went, or has gone so far. */
 const timing = {
   error: Nullable(JobError),
@@ -78,7 +93,15 @@ const timing = {
   max_attempts: Type.Integer(),
   trigger_type: TriggerType,
   user_id: Type.String(),
-  run_at: Timestamp,
+  run_at: {
+    ...Timestamp,
+    description: 'When its next attempt may begin; once it has begun, when its last one might.',
+  },
+  expires_at: {
+    ...Nullable(Timestamp),
+    description:
+      'If it has not begun by then, it ends as cancelled with the code expired; null for a job that does not expire.',
+  },
   started_at: Nullable(Timestamp),
   finished_at: Nullable(Timestamp),
   duration_ms: {
@@ -96,6 +119,7 @@ const timingExample = {
   trigger_type: 'api',
   user_id: 'nightly reports',
   run_at: '2026-01-01T00:00:00.000Z',
+  expires_at: null,
   started_at: '2026-01-01T00:00:00.001Z',
   finished_at: '2026-01-01T00:00:00.003Z',
   duration_ms: 2,

@@ -29,6 +29,7 @@ export const claimedColumns = [
   'attempt',
   'max_attempts',
   'run_at',
+  'expires_at',
   'retry_of',
   'epoch',
   'deaths',

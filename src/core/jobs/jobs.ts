@@ -11,6 +11,7 @@ import type { StepsAsked } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { AcceptedJob, Acceptor } from './accept.ts';
+import { changeJob, type JobChange, requireChangeable } from './change-job.ts';
 import type { JobEvent, JobFeed, Position } from './feed.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
 import { jobView, listedJob, timing } from './job-views.ts';
@@ -111,6 +112,17 @@ export class Jobs {
       if (await cancelStored(this, id)) break;
     }
     this.parts.running.cancel(id);
+    return this.get(organizationId, id);
+  }
+
+  /** Throws `404` or `403` for a caller that may not change the job. */
+  async requireChangeable(caller: Caller, id: string): Promise<void> {
+    requireChangeable(this.parts.skills, caller, await this.find(caller.organizationId, id));
+  }
+
+  /** Moves the beginning of a queued job. */
+  async change(organizationId: string, id: string, change: JobChange) {
+    await changeJob(this.context, await this.find(organizationId, id), change);
     return this.get(organizationId, id);
   }
 

@@ -88,4 +88,5 @@ export const bringJobsForward = createBringForward({
   waiting: 'queued',
   claimed: 'active',
   alsoDue: ['run_at'],
+  named: sql`epoch = 0 and run_at > created_at`,
 });

@@ -1,6 +1,7 @@
 /**
  * Recover: the sweep that makes a lost hint harmless. It sends hints for every job that is due, ends
- * attempts whose lease has expired because their process is gone, and goes on with cancellations of many jobs. It runs at each start and
+ * attempts whose lease has expired because their process is gone, sees to jobs that begin later (`later.ts`), and goes on
+ * with cancellations of many jobs. It runs at each start and
  * every second, in every mode, so recovery after a crash is the same code as everyday work.
  */
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
@@ -8,6 +9,7 @@ import { roundOf } from '../../adapters/queue/queue.ts';
 import type { Context } from '../context/context.ts';
 import { LeaseSweep } from '../leases/lease-sweep.ts';
 import { type DuePlace, findDueJobs, findWaitingAfter, firstPlace } from './admission.store.ts';
+import { LaterJobs } from './later.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
 import { hintOf, jobQueues } from './queues.ts';
 import type { RunningJobs } from './running-jobs.ts';
@@ -43,6 +45,7 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
   readonly #settler: Settler;
   readonly #running: RunningJobs;
   readonly #times: RecoveryTimes;
+  readonly #later: LaterJobs;
   /** By queue, how far the waiting jobs were read. */
   readonly #places = new Map<string, DuePlace>();
 
@@ -56,6 +59,7 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
     this.#settler = settler;
     this.#running = running;
     this.#times = times;
+    this.#later = new LaterJobs(context, settler);
   }
 
   protected override findExpired(db: Handle, leasedUntil: number, limit: number) {
@@ -94,7 +98,12 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
   }
 
   protected override further() {
-    return [() => this.#sendDueHints(), () => this.#settler.cancelRest()];
+    return [
+      () => this.#later.expire(),
+      () => this.#sendDueHints(),
+      () => this.#later.announce(),
+      () => this.#settler.cancelRest(),
+    ];
   }
 
   /** Sends hints for the jobs that are due. */

@@ -33,6 +33,7 @@ import {
   type Unclaimed,
 } from './families.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
+import { forgetBeginnings } from './later.store.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { ScheduledRuns } from './scheduled-runs.ts';
 import { recordProgress, settleJobs } from './settle.store.ts';
@@ -180,6 +181,7 @@ async function settleAll(
   const decided = await withDueWaits(tx, await withoutUnwanted(settler, tx, advanced));
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
+  await forgetUnbegun(tx, recorded);
   // `lockAgents` has locked their agents before the jobs.
   if (recorded.some(hasMemory)) await parts.memories.keep(tx, recorded.flatMap(memoryOf));
   // Before the messages of the outcome: the steps under way are older.
@@ -192,6 +194,16 @@ async function settleAll(
       : [...recorded, ...(await cancelDescendants(settler, tx, parents, now))];
   await recordEffects(settler, tx, effects, now);
   return settled.map((one) => one?.transition.status ?? null);
+}
+
+/** A claim that did not begin the code of its run does not keep the job from expiring. */
+async function forgetUnbegun(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
+  const ids: string[] = [];
+  for (const { job, outcome, transition } of recorded) {
+    if (job.expires_at === null || job.attempt > 1 || transition.status !== 'queued') continue;
+    if (outcome.kind === 'unbegun' || outcome.kind === 'deferred') ids.push(job.id);
+  }
+  if (ids.length > 0) await forgetBeginnings(tx, ids);
 }
 
 async function cancelFrom(

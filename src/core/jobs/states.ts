@@ -43,6 +43,12 @@ export type AttemptOutcome =
 
 export const cancelledError: JobError = { code: 'cancelled', message: 'The job was cancelled' };
 
+/** The end of a job that had not begun when it expired. */
+export const expiredError: JobError = {
+  code: 'expired',
+  message: 'The job had not begun when its time to begin had passed',
+};
+
 /** Deaths of its executor that it may have caused, after which a job runs with no neighbour. */
 const deathsBeforeAlone = 2;
 

@@ -494,6 +494,12 @@ export interface JobsApi {
     query?: NonNullable<operations['getJob']['parameters']['query']>,
     options?: CallOptions,
   ): Promise<Schemas['Job']>;
+  /** Change when a queued job may begin: `PATCH /api/jobs/{jobId}`. */
+  update(
+    jobId: string,
+    body: Schemas['JobChanges'],
+    options?: CallOptions,
+  ): Promise<Schemas['Job']>;
   /** Cancel a job: `POST /api/jobs/{jobId}/cancel`. */
   cancel(jobId: string, options?: CallOptions): Promise<Schemas['Job']>;
   /** Run a failed or cancelled job again: `POST /api/jobs/{jobId}/retry`. */
@@ -1328,6 +1334,13 @@ export const operationTable: OperationTable = {
       path: '/api/jobs/{jobId}',
       credential: 'key',
       input: 'query',
+      result: 'json',
+    },
+    update: {
+      verb: 'PATCH',
+      path: '/api/jobs/{jobId}',
+      credential: 'key',
+      input: 'body',
       result: 'json',
     },
     cancel: {

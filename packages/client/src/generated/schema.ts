@@ -1057,7 +1057,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        patch: operations["updateJob"];
         trace?: never;
     };
     "/api/jobs/{jobId}/cancel": {
@@ -3116,7 +3116,7 @@ export interface components {
             parent_job_id: string | null;
             error?: {
                 /** @enum {string} */
-                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled";
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
                 message: string;
             } | null;
             attempt?: number;
@@ -3124,8 +3124,13 @@ export interface components {
             /** @enum {string} */
             trigger_type?: "api" | "scheduled" | "webhook";
             user_id?: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When its next attempt may begin; once it has begun, when its last one might.
+             */
             run_at?: string;
+            /** @description If it has not begun by then, it ends as cancelled with the code expired; null for a job that does not expire. */
+            expires_at?: string | null;
             started_at?: string | null;
             finished_at?: string | null;
             /** @description From started_at to finished_at, the time of waits included. */
@@ -3162,7 +3167,7 @@ export interface components {
             output: unknown;
             error: {
                 /** @enum {string} */
-                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled";
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
                 message: string;
             } | null;
             attempt: number;
@@ -3170,8 +3175,13 @@ export interface components {
             /** @enum {string} */
             trigger_type: "api" | "scheduled" | "webhook";
             user_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When its next attempt may begin; once it has begun, when its last one might.
+             */
             run_at: string;
+            /** @description If it has not begun by then, it ends as cancelled with the code expired; null for a job that does not expire. */
+            expires_at: string | null;
             started_at: string | null;
             finished_at: string | null;
             /** @description From started_at to finished_at, the time of waits included. */
@@ -3198,6 +3208,10 @@ export interface components {
             scheduled_job_id?: string | null;
             /** @description With include=origin: the trigger whose call started it, as long as that call is kept. */
             trigger_id?: string | null;
+        };
+        JobChanges: {
+            /** @description When the job may begin: in the future, within 365 days, before it expires. null: as soon as it can. */
+            run_at: string | null;
         };
         ListedJob: {
             /** Format: uuid */
@@ -3322,7 +3336,7 @@ export interface components {
                 /** @description Why an attempt or the job failed. */
                 error?: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
                     message: string;
                 } | null;
                 /**
@@ -3904,7 +3918,7 @@ export interface components {
                 attempts: number;
                 error: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
                     message: string;
                 };
             };
@@ -4012,7 +4026,7 @@ export interface components {
                 scheduled_for: string;
                 error: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
                     message: string;
                 };
             };
@@ -6426,6 +6440,32 @@ export interface operations {
             };
         };
     };
+    updateJob: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the job. */
+                jobId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobChanges"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+        };
+    };
     cancelJob: {
         parameters: {
             query?: never;
@@ -7175,6 +7215,12 @@ export interface operations {
                 "x-conversation-id"?: string;
                 /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
+                /** @description The job does not begin before this moment: ISO 8601 with a time zone, in the future, within 365 days. It is queued until then. It may be sent once: 400 validation_error where it is repeated. */
+                "x-run-at"?: string;
+                /** @description The job does not begin before so many seconds have passed: an integer from 0 to 31536000. Instead of x-run-at. It may be sent once: 400 validation_error where it is repeated. */
+                "x-delay-seconds"?: string;
+                /** @description A job that has not begun within so many seconds, 1 to 31536000, ends as cancelled with the code expired. More than the time after which it may begin. It may be sent once: 400 validation_error where it is repeated. */
+                "x-expires-in"?: string;
             };
             path: {
                 /** @description The id of the agent. */
@@ -7220,6 +7266,12 @@ export interface operations {
                 "x-conversation-id"?: string;
                 /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
+                /** @description The job does not begin before this moment: ISO 8601 with a time zone, in the future, within 365 days. It is queued until then. It may be sent once: 400 validation_error where it is repeated. */
+                "x-run-at"?: string;
+                /** @description The job does not begin before so many seconds have passed: an integer from 0 to 31536000. Instead of x-run-at. It may be sent once: 400 validation_error where it is repeated. */
+                "x-delay-seconds"?: string;
+                /** @description A job that has not begun within so many seconds, 1 to 31536000, ends as cancelled with the code expired. More than the time after which it may begin. It may be sent once: 400 validation_error where it is repeated. */
+                "x-expires-in"?: string;
             };
             path: {
                 /** @description The category of the skill. */
