@@ -20,12 +20,20 @@ function issuesOf(schema: Schema, value: unknown): string[] | string {
   }
 }
 
-/** Undefined where the code that Ajv made fails: it does for some branches with `unevaluatedProperties`. */
+/**
+ * Undefined where the code that Ajv made is wrong: for some branches with `unevaluatedProperties` it fails, and with
+ * `unevaluatedItems` beside a branch with `prefixItems` that does not hold, it takes every array.
+ */
 function takenByAjv(schema: Schema, value: unknown): boolean | undefined {
   try {
-    return compileSchema(schema)(value) === null;
+    const isTaken = compileSchema(schema)(value) === null;
+    const text = JSON.stringify(schema);
+    const isUnsure = text.includes('"unevaluatedItems"') && text.includes('"prefixItems"');
+    return isTaken && isUnsure ? undefined : isTaken;
   } catch (error) {
-    expect((error as Error).message).toMatch(/^Cannot set properties of undefined/);
+    expect((error as Error).message).toMatch(
+      /^Cannot set properties of undefined|^props\d+ is not defined$/,
+    );
     return undefined;
   }
 }

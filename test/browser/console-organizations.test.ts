@@ -35,11 +35,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
     await page.getByRole('heading', { level: 1, includeHidden: true }).waitFor();
   }
 
-  const newTab = async () => {
-    const page = await world.page.context().newPage();
-    page.setDefaultTimeout(30_000);
-    return page;
-  };
+  const newTab = () => world.page.context().newPage();
 
   const inputOf = (page: Page) => page.getByLabel('text', { exact: true });
 

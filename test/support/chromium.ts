@@ -11,6 +11,7 @@ import type {
   LaunchOptions,
   Page,
 } from 'playwright-core';
+import { deadlineMs } from './wait-for.ts';
 
 export interface Browser {
   readonly page: Page;
@@ -83,6 +84,8 @@ async function ownWindow(): Promise<BrowserContext> {
 /** Opens a page on a new profile, for the pages of `origin`; in a window of its own, if so asked. */
 export async function openBrowser(origin: string, window?: 'own'): Promise<Browser> {
   const context = await (window === 'own' ? ownWindow() : sharedProfile());
+  // For each thing that a test waits for: Playwright's 30 s are short for a machine that checks a change.
+  context.setDefaultTimeout(deadlineMs);
   const elsewhere: string[] = [];
   const errors: string[] = [];
   const isHere = (url: string) => url.startsWith(`${origin}/`) || /^(about|data|blob):/.test(url);

@@ -87,7 +87,6 @@ export async function startConsole(
   const key = await platform.key();
   const browser = await openBrowser(platform.url, window);
   const { page } = browser;
-  page.setDefaultTimeout(30_000);
   await page.setViewportSize(desktop);
   // There before it is needed, because each time it is sent and read anew costs as much as a look itself.
   await prepareMoves(page);

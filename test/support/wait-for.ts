@@ -7,6 +7,8 @@ const pauseMaxMs = 100;
  * times slower than one on which tests are written.
  */
 const patience = process.env['CI'] === 'true' ? 4 : 1;
+/** How long a test waits for one thing, in milliseconds, before it ends. */
+export const deadlineMs = patience * 20_000;
 
 /**
  * Waits until `condition` gives something that is neither false nor null nor undefined, and
@@ -19,9 +21,9 @@ export async function waitFor<T>(
   options: { describe: string | (() => string); deadlineMs?: number; everyMs?: number },
 ): Promise<Exclude<T, false | null | undefined>> {
   const { describe, everyMs } = options;
-  const deadlineMs = patience * (options.deadlineMs ?? 20_000);
+  const withinMs = options.deadlineMs === undefined ? deadlineMs : patience * options.deadlineMs;
   const begin = performance.now();
-  const end = begin + deadlineMs;
+  const end = begin + withinMs;
   let cause: unknown;
   for (;;) {
     try {
@@ -35,7 +37,7 @@ export async function waitFor<T>(
     }
     if (performance.now() >= end) {
       const awaited = typeof describe === 'string' ? describe : describe();
-      throw new Error(`Not within ${deadlineMs} ms: ${awaited}`, { cause });
+      throw new Error(`Not within ${withinMs} ms: ${awaited}`, { cause });
     }
     await pause(everyMs ?? pauseAfter(performance.now() - begin));
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cpuMsOf } from '../../../test/support/cpu-time.ts';
+import { growthOf, linearGrowthMax } from '../../../test/support/growth.ts';
 import { wordsMax, wordsOf } from './words.ts';
 
 describe('the words of a text', () => {
@@ -93,9 +93,9 @@ describe('the words of a text', () => {
     ['marks', 'a\u0301\u0302'],
     ['what unfolds to four words', 'ﷺ'],
     ['emoji', '🏔️'],
-  ])('of 64 KiB of %s are ready within 250 ms', async (_, unit) => {
-    const text = unit.repeat(Math.floor(65_536 / Buffer.byteLength(unit)));
+  ])('of more and more %s take time in proportion', async (_, unit) => {
+    const textOf = (length: number) => unit.repeat(Math.ceil(length / unit.length));
 
-    expect(await cpuMsOf(() => wordsOf(text))).toBeLessThan(250);
+    expect(await growthOf(textOf, wordsOf)).toBeLessThan(linearGrowthMax);
   });
 });
