@@ -14,6 +14,11 @@ import { useScratchDirectory } from './test/support/scratch.ts';
  * replaces a module, or needs Vite to compile one, belongs to the project `unit-vite`.
  */
 const seconds = 1000;
+/**
+ * The check of a change repeats a test that fails, and names those that then pass (closing-line-reporter.ts). Twice,
+ * because a machine that stands still for a while fails a test and its first repetition alike.
+ */
+const retry = process.env['CI'] === 'true' ? 2 : 0;
 /** More than there are cores: tests often wait for a process, a browser or a timer. */
 const filesAtOnce = availableParallelism() + 3;
 /** Collecting garbage with many threads takes a twentieth more of the processor. */
@@ -23,8 +28,7 @@ const natively = { viteModuleRunner: false, nodeLoader: false };
 const shared = {
   isolate: false,
   execArgv,
-  // The check of a change repeats a test that fails, and names those that then pass (closing-line-reporter.ts).
-  retry: process.env['CI'] === 'true' ? 1 : 0,
+  retry,
   // A poll waits as long as a wait (wait-for.ts): Vitest's second is short for a busy machine.
   expect: { poll: { timeout: 80 * seconds } },
   experimental: natively,
@@ -212,6 +216,7 @@ const everyChange = [
       setupFiles: ['test/page-address.ts'],
       experimental: { viteModuleRunner: true, nodeLoader: true },
       fsModuleCache: false,
+      retry,
       testTimeout: 60 * seconds,
       ...(isProjectNamed ? {} : computing),
     },
