@@ -9,7 +9,7 @@ const zones = {
   core: 'config context events leases skills agents api-keys executors conversations usage embeddings memories credentials journal thinking jobs',
   platform:
     'run-events approvals schedules triggers webhooks statistics user-data remote-skills mcp processes',
-  apps: 'start move testing cli console composition',
+  apps: 'start move console composition testing cli',
 };
 const rooms = Object.entries(zones).flatMap(([zone, names]) =>
   names.split(' ').map((name) => `${zone}/${name}`),

@@ -69,36 +69,71 @@ export async function openSqlite(
     // Overwrites what rows have left in the file, so that erased data and replaced secrets cannot be read in its bytes.
     writer.exec('PRAGMA secure_delete = ON;');
     const writeHandle = handleOver(writer);
-    writer.exec('BEGIN IMMEDIATE');
-    await migrate(writeHandle.kysely, 'sqlite', log);
-    writer.exec('COMMIT');
+    await migrateAll(writer, writeHandle, log);
     const reader = open();
     reader.exec('PRAGMA query_only = ON; PRAGMA cache_size = -16000;');
-
-    const groups = new GroupCommit(new Writer(writer), writeHandle);
-    return {
-      read: handleOver(reader),
-      write: (unit) => groups.write(unit),
-      async ping() {
-        translated(() => reader.prepare('SELECT 1').get());
-      },
-      async emptyLog() {
-        // A checkpoint needs a moment without a transaction; there is one between two groups.
-        for (let turn = 0; groups.isRunning && turn < turnsMax; turn++) await nextTurn();
-        if (groups.isRunning) return false;
-        const row = translated(() => writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
-        return row?.['busy'] === 0;
-      },
-      connections: () => ({ active: groups.isRunning ? 1 : 0, idle: groups.isRunning ? 1 : 2 }),
-      async close() {
-        await groups.close();
-        closeAll();
-      },
-    };
+    return databaseOver(writer, writeHandle, reader, closeAll);
   } catch (error) {
     closeAll();
     throw isDamaged(error) ? damaged(dataDir, error as Error) : error;
   }
+}
+
+/** A database that has the schema of this program and nothing else; made once in a process. */
+let emptyImage: Promise<Uint8Array> | undefined;
+
+/**
+ * Opens a database in memory, which ends with the process, for the tests of skills. It has one connection, so a read may
+ * see half of a transaction.
+ */
+export async function openInMemory(log: Logger): Promise<Database> {
+  emptyImage ??= makeEmptyImage(log);
+  const connection = new DatabaseSync(':memory:');
+  connection.deserialize(await emptyImage);
+  const handle = handleOver(connection);
+  return databaseOver(connection, handle, connection, () => connection.close());
+}
+
+async function makeEmptyImage(log: Logger): Promise<Uint8Array> {
+  const connection = new DatabaseSync(':memory:');
+  await migrateAll(connection, handleOver(connection), log);
+  const image = connection.serialize();
+  connection.close();
+  return image;
+}
+
+async function migrateAll(writer: DatabaseSync, handle: Handle, log: Logger): Promise<void> {
+  writer.exec('BEGIN IMMEDIATE');
+  await migrate(handle.kysely, 'sqlite', log);
+  writer.exec('COMMIT');
+}
+
+function databaseOver(
+  writer: DatabaseSync,
+  writeHandle: Handle,
+  reader: DatabaseSync,
+  closeAll: () => void,
+): Database {
+  const groups = new GroupCommit(new Writer(writer), writeHandle);
+  return {
+    read: reader === writer ? writeHandle : handleOver(reader),
+    write: (unit) => groups.write(unit),
+    async ping() {
+      translated(() => reader.prepare('SELECT 1').get());
+    },
+    async emptyLog() {
+      // A checkpoint needs a moment without a transaction; there is one between two groups.
+      for (let turn = 0; groups.isRunning && turn < turnsMax; turn++) await nextTurn();
+      if (groups.isRunning) return false;
+      const row = translated(() => writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
+      return row?.['busy'] === 0;
+    },
+    connections: () => ({ active: groups.isRunning ? 1 : 0, idle: groups.isRunning ? 1 : 2 }),
+    async close() {
+      await groups.close();
+      closeAll();
+    },
+  };
 }
 
 function damaged(dataDir: string, cause: Error): Error {

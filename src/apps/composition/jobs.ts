@@ -10,6 +10,7 @@ import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import { Acceptor } from '../../core/jobs/accept.ts';
 import { Admission, type WhyWithdrawn } from '../../core/jobs/admission.ts';
+import { type RunPace, runPace } from '../../core/jobs/attempt.ts';
 import { ChildJobs } from '../../core/jobs/child-jobs.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
 import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
@@ -56,6 +57,7 @@ export interface RunWorker {
   readonly isLoaded: (skill: string) => boolean;
   /** The consumers by queue, once the worker has started. */
   readonly consumers: ReadonlyMap<QueueName, Pick<Consumer, 'offerSlots' | 'yieldSlot'>>;
+  readonly pace?: RunPace;
 }
 
 /** What claims and runs jobs in this process, settles them, and recovers lost ones. */
@@ -66,7 +68,7 @@ export function composeJobRuns(
   { feed, waitKinds, times }: { feed: JobFeed; waitKinds: WaitKinds; times: ClusterTimes },
 ) {
   const { config } = context;
-  const { consumers, executors } = worker;
+  const { consumers, executors, pace = runPace } = worker;
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
   const settler = new Settler(context, {
@@ -96,6 +98,7 @@ export function composeJobRuns(
     thinking: slices.thinking,
     waitKinds,
     yieldSlot: createYieldSlot(consumers, config.modelWaitsMax),
+    pace,
   };
   const performer = new Performer(context, {
     admission,

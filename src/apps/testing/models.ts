@@ -2,38 +2,58 @@
 
 import type { Generated, GenerateRequest } from '../../core/skills/definition.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
-import type { RunChild } from './answers.ts';
 import { failureOf, quoted, type Script, times } from './script.ts';
 import { type ModelAnswer, ScriptError, type ScriptedToolCall, type ToolResult } from './types.ts';
 
 /** As on a platform whose AGENT_TURNS_MAX is not set. */
 const turnsDefault = 30;
 
+/** Executes what stands in for a skill. Rejects with its error; `path` names the call within the request. */
+export type CallTool = (skill: string, input: unknown, path: string) => Promise<unknown>;
+
 interface ModelDeps {
   readonly script: Script;
-  /** Executes what stands in for a skill. */
-  readonly tool: RunChild;
+  readonly tool: CallTool;
+}
+
+/** The run is unloaded, or has to stop, so the request does not end. */
+export class StoppedError extends Error {}
+
+/** The turns of a request so far: the run may be unloaded while a tool waits. */
+export interface Dialogue {
+  readonly turns: { readonly answer: ModelAnswer; readonly results: (ToolResult | undefined)[] }[];
 }
 
 /** The answer to a request to the model. Throws the error that the skill gets. */
 export async function answerModel(
   { script, tool }: ModelDeps,
   request: GenerateRequest,
+  { turns }: Dialogue,
 ): Promise<Generated> {
   const turnsMax = Math.min(request.maxTurns ?? turnsDefault, turnsDefault);
-  let results: readonly ToolResult[] = [];
+  let last: readonly ToolResult[] = [];
   let tokens: number | null = null;
   const costs: (number | undefined)[] = [];
-  for (let turns = 1; turns <= turnsMax; turns++) {
-    const answer = await nextAnswer(script, request, results);
+  for (let turn = 1; turn <= turnsMax; turn++) {
+    const known = turns[turn - 1];
+    const { answer, results } = known ?? {
+      answer: await nextAnswer(script, request, last),
+      results: [],
+    };
+    if (known === undefined) turns.push({ answer, results });
     if (answer instanceof Error) throw answer;
     const given = typeof answer === 'string' ? { text: answer } : answer;
     if (given.totalTokens !== undefined) tokens = (tokens ?? 0) + given.totalTokens;
     costs.push(given.costUsd);
-    if (!('toolCalls' in given)) return generated(given, turns, tokens, costs);
-    const calls = given.toolCalls.map((call) => callTool({ script, tool }, request, call));
-    results = await Promise.all(calls);
-    script.toolCalls.push(...results);
+    if (!('toolCalls' in given)) return generated(given, turn, tokens, costs);
+    const isKnown = results.length === given.toolCalls.length && !results.includes(undefined);
+    last = await Promise.all(
+      given.toolCalls.map(async (call, i) => {
+        results[i] ??= await callTool(tool, request, call, `${turn}.${i}`);
+        return results[i];
+      }),
+    );
+    if (!isKnown) script.toolCalls.push(...last);
   }
   throw permanentError(`The model did not come to an answer within ${turnsMax} turns`);
 }
@@ -49,11 +69,21 @@ async function nextAnswer(
   const answer =
     typeof models === 'function' ? await models(request, nth, results) : models?.[nth - 1];
   if (answer !== undefined) return answer;
+  return script.answer(() => {
+    throw missingAnswer(request, nth, results);
+  });
+}
+
+function missingAnswer(
+  request: GenerateRequest,
+  nth: number,
+  results: readonly ToolResult[],
+): ScriptError {
   const what =
     results.length === 0
       ? `ctx.generate was called ${times(nth)}, and the test has no answer of the model for that.`
       : `The model has got the results of ${results.map(({ skill }) => skill).join(', ')}, and the test has no answer of it to them.`;
-  throw new ScriptError(
+  return new ScriptError(
     `${what} The prompt: ${quoted(request.prompt)}. Give an answer for each turn of the model, in their order: { models: ['…'] }`,
   );
 }
@@ -79,19 +109,19 @@ function generated(
 
 /** A failure becomes the tool's result for the model. */
 async function callTool(
-  { tool }: ModelDeps,
+  tool: CallTool,
   { tools = false }: GenerateRequest,
   { skill, input = {} }: ScriptedToolCall,
+  path: string,
 ): Promise<ToolResult> {
   if (!isAllowed(skill, tools)) {
     const message = `there is no tool ${skill}: the request of the skill does not allow it`;
     return { skill, input, error: { code: 'invalid_input', message } };
   }
   try {
-    const { output } = await tool(skill, input);
-    return { skill, input, output };
+    return { skill, input, output: await tool(skill, input, path) };
   } catch (error) {
-    if (error instanceof ScriptError) throw error;
+    if (error instanceof ScriptError || error instanceof StoppedError) throw error;
     const { code, message } = failureOf(error);
     return { skill, input, error: { code, message } };
   }

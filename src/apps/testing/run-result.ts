@@ -1,61 +1,78 @@
 /** What a test gets of a run that has ended. */
-import type { SkillDefinition } from '../../core/skills/definition.ts';
-import { type Row, resultOf, type ScriptedJournal } from './journal.ts';
-import { viewOf } from './memory.ts';
-import type { PassEnd } from './pass-state.ts';
+import type { Memory } from '../../core/skills/definition.ts';
+import {
+  findJob,
+  listMessagesOfJob,
+  listReportsOfJob,
+  listStepsOfJob,
+} from './jobs-of-test.store.ts';
+import { agentOf, type TestPlatform } from './platform.ts';
+import { generateStep } from './thinking.ts';
 import type { RunError, RunStep, SkillRun } from './types.ts';
-import type { World } from './world.ts';
 
-export type Failed = Extract<PassEnd, { kind: 'failed' }>;
-export type Ended = Exclude<PassEnd, { kind: 'waiting' }>;
+/** Memories that a test gets back. */
+const memoriesMax = 10_000;
 
-export interface Execution {
-  readonly world: World;
-  readonly definition: SkillDefinition;
-  readonly journal: ScriptedJournal;
-  readonly reports: {
-    readonly logs: SkillRun['logs'][number][];
-    readonly progress: SkillRun['progress'][number][];
-  };
-  readonly context: readonly [string, string, string, string];
-}
-
-export function resultFrom({ world, journal, reports }: Execution, end: Ended): SkillRun {
-  const error = end.kind === 'failed' ? errorOf(end) : undefined;
-  const isCancelled = error?.code === 'cancelled';
-  const messages = end.kind === 'completed' ? end.said : [];
+/** The result of a job, null for input that was refused; `stopped` is why the test had to end. */
+export async function resultOf(
+  platform: TestPlatform,
+  jobId: string | null,
+  stopped?: RunError,
+): Promise<SkillRun> {
+  const { context, clock, caller, memories, script } = platform;
+  const { read } = context.database;
+  const owning = { organizationId: caller.organizationId, agentId: agentOf(script) };
+  const known = await memories.list(owning, {}, { limit: memoriesMax, offset: 0 });
+  const job = jobId === null ? null : await findJob(read, jobId);
+  const isCompleted = job?.status === 'completed';
+  const error = isCompleted ? undefined : (stopped ?? errorOf(platform, jobId, job?.error ?? ''));
+  const id = jobId ?? '';
+  const reports = (await listReportsOfJob(read, id)).map(({ type, data }) => ({
+    type,
+    data: JSON.parse(data),
+  }));
+  const messages = await listMessagesOfJob(read, id);
   return {
-    status: error === undefined ? 'completed' : isCancelled ? 'cancelled' : 'failed',
-    output: end.kind === 'completed' ? end.output : undefined,
+    status: isCompleted ? 'completed' : error?.code === 'cancelled' ? 'cancelled' : 'failed',
+    output: isCompleted ? JSON.parse(job.output ?? 'null') : undefined,
     error,
-    logs: reports.logs,
-    progress: reports.progress,
-    messages: messages.map(({ role, content }) => ({ role, content })),
-    steps: journal.rows.map(stepOf),
-    requests: world.script.requests,
-    toolCalls: world.script.toolCalls,
-    memory: viewOf(world.memories),
-    now: new Date(journal.clock.now()),
-    attempts: journal.attempt,
+    logs: reports
+      .filter(({ type }) => type === 'log')
+      .map(({ data: { message, fields } }) => ({ message, fields })),
+    progress: reports
+      .filter(({ type }) => type === 'progress')
+      .map(({ data: { fraction, note } }) => ({ fraction, note: note ?? undefined })),
+    // The first one is the input, and the last one the output.
+    messages: messages.slice(1, isCompleted ? -1 : undefined),
+    steps: (await listStepsOfJob(read, id)).map(stepOf),
+    requests: script.requests,
+    toolCalls: script.toolCalls,
+    memory: known.memories.map(({ agent_id, source, ...memory }): Memory => memory),
+    now: new Date(clock.now()),
+    attempts: job?.attempt ?? 1,
   };
 }
 
-function errorOf({ code, message, retryable, stack }: Failed): RunError {
-  const error = { code, message, retryable };
-  Object.defineProperty(error, 'stack', { value: stack ?? undefined, enumerable: false });
+/** The error of a failed job; what its row does not have comes from its last run. */
+function errorOf({ executors }: TestPlatform, jobId: string | null, json: string): RunError {
+  const { code, message } = JSON.parse(json) as RunError;
+  const outcome = executors.outcomes.get(jobId ?? '');
+  const isOfRun = outcome?.kind === 'failed' && outcome.message === message;
+  const error = { code, message, retryable: isOfRun && outcome.retryable };
+  const stack = isOfRun ? outcome.stack : undefined;
+  Object.defineProperty(error, 'stack', { value: stack, enumerable: false });
   return error;
 }
 
-function stepOf(row: Row): RunStep {
-  const { name, kind, status, error, result } = row;
-  const isCode = kind === 'step' || kind === 'skill';
-  const { output } = JSON.parse(isCode && result !== null ? result : '{}') as { output?: unknown };
-  const ended = isCode || result === null ? { value: output } : resultOf(row);
+function stepOf(row: Awaited<ReturnType<typeof listStepsOfJob>>[number]): RunStep {
+  const { name, kind, status } = row;
+  const result = JSON.parse(row.result ?? '{}') as { output?: unknown; value?: unknown };
+  const error = row.error === null ? null : (JSON.parse(row.error) as RunError);
   return {
     name,
-    kind: kind as RunStep['kind'],
+    kind: (name === generateStep && kind === 'skill' ? 'generate' : kind) as RunStep['kind'],
     status,
-    output: ('value' in ended ? ended.value : null) ?? null,
-    error: error === null ? null : { code: error.code, message: error.message },
+    output: result.output ?? result.value ?? null,
+    error: error && { code: error.code, message: error.message },
   };
 }

@@ -3,10 +3,9 @@ import { readDuration } from '../../core/executors/durations.ts';
 import type { StepFailure } from '../../core/journal/journal-steps.ts';
 import type { GenerateRequest, SkillDefinition } from '../../core/skills/definition.ts';
 import { timestamp } from '../../kernel/clock.ts';
-import type { Form } from '../../kernel/form.ts';
+import { answerIssues, type Form } from '../../kernel/form.ts';
 import { isObject, type Json } from '../../kernel/json.ts';
 import { issuesText } from '../../kernel/json-schema.ts';
-import type { WaitEnding } from './journal.ts';
 import {
   type AskedApproval,
   type RunSkillOptions,
@@ -18,28 +17,68 @@ import {
 
 const textCharsMax = 120;
 
-export interface Script {
+/** How a wait is going to end. */
+export interface WaitEnding {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly value: unknown;
+}
+
+/** The script of one test, and what its runs have taken of it. */
+export class Script {
   readonly options: RunSkillOptions;
   /** When the run started, in milliseconds since the epoch. */
   readonly startedAt: number;
-  readonly requests: GenerateRequest[];
-  readonly toolCalls: ToolResult[];
-  readonly taken: Set<ScriptedEvent>;
+  /** Aborts when the test has to end. */
+  readonly signal: AbortSignal;
+  readonly requests: GenerateRequest[] = [];
+  readonly toolCalls: ToolResult[] = [];
+  readonly taken = new Set<ScriptedEvent>();
   /** How often each approval was asked. */
-  readonly asked: Map<string, number>;
+  readonly asked = new Map<string, number>();
+  /** The first request without an answer, also if the skill has caught its error. */
+  fault: ScriptError | undefined;
+  /** The loaded jobs of which everything waits. */
+  readonly idle = new Set<string>();
+  #changed = Promise.withResolvers<void>();
+
+  constructor(options: RunSkillOptions, startedAt: number, signal: AbortSignal) {
+    this.options = options;
+    this.startedAt = startedAt;
+    this.signal = signal;
+    signal.addEventListener('abort', () => this.notify());
+  }
+
+  /** Answers a request by the script; notes where it has no answer. */
+  answer<T>(find: () => T): T {
+    try {
+      return find();
+    } catch (error) {
+      if (error instanceof ScriptError) this.fault ??= error;
+      this.notify();
+      throw error;
+    }
+  }
+
+  /** A run has ended, is idle, or has no answer. */
+  notify(): void {
+    this.#changed.resolve();
+  }
+
+  /** Resolves at the next notice, and for one since the last call. */
+  async changed(): Promise<void> {
+    await this.#changed.promise;
+    this.#changed = Promise.withResolvers();
+  }
 }
 
-export function newScript(options: RunSkillOptions, startedAt: number): Script {
-  return { options, startedAt, requests: [], toolCalls: [], taken: new Set(), asked: new Map() };
-}
-
-/** How the wait for an event ends. */
+/** How the wait for an event ends; undefined for its timeout. */
 export function endingOfEvent(
   { options, startedAt, taken }: Script,
   name: string,
   wanted: { readonly event: string; readonly key: string | null },
-  { now, dueAt }: { readonly now: number; readonly dueAt: number },
-): WaitEnding {
+  now: number,
+): WaitEnding | undefined {
   const { event, key } = wanted;
   const found = (options.events ?? []).find(
     (one) => !taken.has(one) && one.event === event && keyOf(one) === key,
@@ -52,19 +91,19 @@ export function endingOfEvent(
   }
   taken.add(found);
   const reportedAt = startedAt + readDuration(found.after ?? 0, `after of the event ${event}`);
-  if (found.never === true || reportedAt > dueAt) return { at: dueAt, result: { value: null } };
+  if (found.never === true) return undefined;
   const id = `event-${taken.size}`;
   const received_at = timestamp(reportedAt);
   const value = { id, event, key, data: carried(found.data), received_at };
-  return { at: Math.max(now, reportedAt), result: { value } };
+  return { at: Math.max(now, reportedAt), value };
 }
 
-/** How the wait for a decision ends. */
-export async function endingOfApproval(
+/** How the wait for a decision ends; undefined for its timeout. */
+export function endingOfApproval(
   { options: { approvals }, asked }: Script,
   approval: AskedApproval,
-  { now, dueAt }: { readonly now: number; readonly dueAt: number },
-): Promise<WaitEnding> {
+  now: number,
+): WaitEnding | undefined {
   const { name, title } = approval;
   const nth = (asked.get(name) ?? 0) + 1;
   asked.set(name, nth);
@@ -75,23 +114,17 @@ export async function endingOfApproval(
       `ctx.approve(${quoted(name)}) asks ${quoted(title)} ${times(nth)}, and the test does not decide it. Decide it: { approvals: { ${quoted(name)}: { approved: true } } }, or 'expired' for its timeout`,
     );
   }
-  const expired = { value: { approved: false, by: null, reason: 'expired' } };
-  if (decision === 'expired') return { at: dueAt, result: expired };
+  if (decision === 'expired') return undefined;
   const fields = typeof decision === 'boolean' ? { approved: decision } : decision;
   const at = now + readDuration(fields.after ?? 0, `after of the approval ${name}`);
-  if (at > dueAt) return { at: dueAt, result: expired };
   const { approved, by = { kind: 'api_key', id: 'test' }, reason = null } = fields;
-  const answer = approved ? await answerIn(approval, fields.answer) : {};
-  return { at, result: { value: { approved, by, reason, ...answer } } };
+  const answer = approved ? answerIn(approval, fields.answer) : {};
+  return { at, value: { approved, by, reason, ...answer } };
 }
 
 /** What is filled into the form of an approval. */
-async function answerIn(
-  { name, fields }: AskedApproval,
-  answer: Json = {},
-): Promise<{ answer?: Json }> {
+function answerIn({ name, fields }: AskedApproval, answer: Json = {}): { answer?: Json } {
   if (fields === undefined) return {};
-  const { answerIssues } = await import('../../kernel/form.ts');
   const issues = answerIssues(fields as unknown as Form, answer);
   if (issues === null) return { answer };
   throw new ScriptError(

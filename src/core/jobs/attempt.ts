@@ -22,6 +22,17 @@ import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
 import type { ReportStream, Reports } from './reports.ts';
 import { RunWaits } from './run-waits.ts';
 
+/** How long runs wait for what may come soon. */
+export interface RunPace {
+  /** A run whose next wait ends within this time stays loaded. */
+  readonly keepLoadedMs: number;
+  /** How long an end on record is held for code that asks for an earlier one. */
+  readonly patienceMs: number;
+}
+
+/** To load a run again takes about as long as it is kept loaded. The tests of skills have a pace of their own. */
+export const runPace: RunPace = { keepLoadedMs: 100, patienceMs: 5_000 };
+
 /** What the runs of a process share. */
 export interface Runs {
   readonly context: Context;
@@ -35,6 +46,7 @@ export interface Runs {
   readonly waitKinds: WaitKinds;
   /** Yields the slot of a run that waits for a model or for a person. */
   readonly yieldSlot: YieldSlot;
+  readonly pace: RunPace;
 }
 
 export interface Attempt {
@@ -134,13 +146,14 @@ export function isReplaying({ job, records }: Attempt): boolean {
 }
 
 export function waitsOf(attempt: Attempt): RunWaits {
-  const { context, waitKinds } = attempt.runs;
+  const { context, waitKinds, pace } = attempt.runs;
   let isReported = false;
   attempt.waits ??= new RunWaits({
     context,
     // Opened by the first wait: a run that only uses its memory has no journal.
     journal: () => journalOf(attempt),
     kinds: waitKinds,
+    keepLoadedMs: pace.keepLoadedMs,
     suspend: () => attempt.handle?.suspend(),
     onError(error) {
       noteFault(attempt, error);

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { type Attempt, runPace } from './attempt.ts';
+import { RecordPlaces } from './record-places.ts';
 import { ReplayOrder } from './replay-order.ts';
 
 const turns = async () => {
@@ -13,14 +15,19 @@ function newOrder(...awaited: number[]) {
   let place = 100;
   const places = new Map<number, number>();
   const ended = new AbortController();
-  const order = new ReplayOrder(
-    {
-      next: () => place++,
-      note: (n, given) => void places.set(n, given),
-      awaited: () => Math.min(Number.POSITIVE_INFINITY, ...awaited),
-    },
-    ended.signal,
-  );
+  class GivenPlaces extends RecordPlaces {
+    override next() {
+      return place++;
+    }
+    override note(n: number, given: number) {
+      places.set(n, given);
+    }
+    override awaited() {
+      return Math.min(Number.POSITIVE_INFINITY, ...awaited);
+    }
+  }
+  const given = new GivenPlaces({} as Attempt, false);
+  const order = new ReplayOrder(given, ended.signal, runPace.patienceMs);
   return { order, places, awaited, ended };
 }
 

@@ -8,6 +8,7 @@
  * for the patience at most: then the code is taken not to ask for the earlier ones.
  */
 import type { RecordedEnd } from '../journal/records.ts';
+import type { RecordPlaces } from './record-places.ts';
 
 /** One question for a step or a wait. */
 export interface ReplayTurn {
@@ -19,25 +20,13 @@ export interface ReplayTurn {
   ended(n: number): Promise<void>;
 }
 
-/** What the journal knows of places. */
-export interface Places {
-  /** Takes the next one. */
-  next(): number;
-  /** Notes the place of an end that is on record without one. */
-  note(n: number, place: number): void;
-  /** The least place on record whose end the code has still to ask for; infinite if there is none. */
-  awaited(): number;
-}
-
-/** How long an end is held for the code to ask for one with an earlier place. */
-const patienceDefaultMs = 5_000;
 /** In place of the number of a step whose end is on record with its place already. */
 const newStep = 0;
 
 type HeldEnd = RecordedEnd & { readonly give: (given?: Promise<void>) => void };
 
 export class ReplayOrder {
-  readonly #places: Places;
+  readonly #places: RecordPlaces;
   readonly #patienceMs: number;
   #undecided = 0;
   readonly #held: HeldEnd[] = [];
@@ -50,8 +39,8 @@ export class ReplayOrder {
   /** The code did not ask for the recorded step, or the run has ended. */
   #isOver: boolean;
 
-  /** Once the signal aborts, no end is held any more. */
-  constructor(places: Places, signal: AbortSignal, patienceMs = patienceDefaultMs) {
+  /** Once the signal aborts, no end is held any more; one is held for the patience at most. */
+  constructor(places: RecordPlaces, signal: AbortSignal, patienceMs: number) {
     this.#places = places;
     this.#patienceMs = patienceMs;
     this.#isOver = signal.aborted;

@@ -7,7 +7,6 @@
 import { permanentError } from '../../kernel/permanent-error.ts';
 import type { ObservedStep } from '../context/run-observer.ts';
 import type { RunHandlers } from '../executors/run.ts';
-import { nextPlace } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
@@ -31,6 +30,7 @@ import {
 } from './attempt.ts';
 import { holdForPerson } from './held-waits.ts';
 import { queueOf } from './queues.ts';
+import { RecordPlaces } from './record-places.ts';
 import { callRemote } from './remote-calls.ts';
 import { ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
@@ -284,17 +284,9 @@ function scopesOf(asking: Part): Map<number, WaitScope> {
 function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
   const { attempt, within } = asking;
   asking.order ??= new ReplayOrder(
-    {
-      // The records are read before the first end has a place.
-      next: () => (attempt.records === undefined ? 0 : attempt.records.nextEnd++),
-      note: (n, place) => journalOf(attempt).notePlace(n, place),
-      // The pending records are those of the run itself: each tool is repeated by itself.
-      awaited: () =>
-        attempt.records === undefined || within !== undefined
-          ? Number.POSITIVE_INFINITY
-          : nextPlace(attempt.records),
-    },
+    new RecordPlaces(attempt, within !== undefined),
     signal,
+    attempt.runs.pace.patienceMs,
   );
   return asking.order;
 }

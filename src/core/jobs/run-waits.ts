@@ -13,8 +13,8 @@ import type { ReplayTurn } from './replay-order.ts';
 
 /** Longest time between two looks at the deadlines. */
 const lookEveryMs = 60_000;
-/** A run whose next wait ends within this time stays loaded: to load it again takes about as long. */
-const soonMs = 100;
+/** Time after a failed look until the next one. */
+const againMs = 100;
 
 /** A run, or a tool in it, that was asked to be unloaded is gone within this time, or has asked something. */
 export const unloadMs = 1_000;
@@ -30,6 +30,8 @@ interface RunWaitsParts {
   /** Opens the journal if it is not open yet. */
   readonly journal: () => Journal;
   readonly kinds: WaitKinds;
+  /** A run whose next wait ends within this time stays loaded. */
+  readonly keepLoadedMs: number;
   /** Asks the executor to unload the run. */
   suspend(): void;
   onError(error: unknown): void;
@@ -145,7 +147,7 @@ export class RunWaits {
       }
     }
     // A look that failed is not repeated at once.
-    this.#schedule(soonMs);
+    this.#schedule(againMs);
   }
 
   /** The run has asked something, so it was not unloaded before. */
@@ -172,8 +174,9 @@ export class RunWaits {
     setImmediate(() => {
       this.#isSuspending = false;
       if (this.#looking !== undefined || this.#isStopped) return;
-      if (this.#pending.size > 0 && this.scope.isBlocked() && this.#leftMs() > soonMs) {
-        this.#unloadingSince = this.#parts.context.clock.monotonic();
+      const { context, keepLoadedMs } = this.#parts;
+      if (this.#pending.size > 0 && this.scope.isBlocked() && this.#leftMs() > keepLoadedMs) {
+        this.#unloadingSince = context.clock.monotonic();
         this.#parts.suspend();
       }
     });

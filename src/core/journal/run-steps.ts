@@ -10,7 +10,8 @@ import { permanentError } from '../../kernel/permanent-error.ts';
 import { stepNameCharsMax } from '../../kernel/step-bounds.ts';
 import type { NewMessage } from '../conversations/record.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
-import type { BegunStep, EndingStep, StepEnd, StepFailure, StepRequest } from './journal-steps.ts';
+import type { Journal } from './journal.ts';
+import type { BegunStep, StepFailure, StepRequest } from './journal-steps.ts';
 import { JournalFault, type RecordedEnd, resultBytesMax } from './records.ts';
 import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
 import { isWaitKind } from './wait-kinds.ts';
@@ -45,16 +46,10 @@ interface RecordedOutput {
   readonly said: readonly RunMessage[];
 }
 
-/** Where the steps of a run are recorded: the database, or the memory of a test by an author of skills. */
-export interface StepJournal {
-  beginStep(wanted: StepRequest, admit: () => Promise<void>): Promise<BegunStep>;
-  endStep(step: EndingStep, end: StepEnd): Promise<number>;
-}
-
 interface RunStepsParts {
   /** The part of the run: the run itself, or a tool call. */
   readonly part: RunPart;
-  readonly journal: StepJournal;
+  readonly journal: Journal;
   readonly memory: () => Pick<RunMemory, 'restore'>;
   readonly mayCall: (skill: string) => Promise<boolean>;
   /** The messages of the run. */
