@@ -18,7 +18,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import {
   bundledManifest,
@@ -70,6 +70,7 @@ async function stagePlatform(): Promise<void> {
     runNode('scripts/console-build.ts'),
     runNode('scripts/docs-build.ts'),
   ]);
+  keepReachable(join(platform, 'src'), readManifest(root));
   namesOfCompiled(join(platform, 'src'));
   const manifest = platformManifest(readManifest(root));
   writeManifest(platform, manifest);
@@ -91,6 +92,7 @@ async function stagePlatform(): Promise<void> {
 /** The declarations of the platform alone, which take a tenth of the whole. */
 async function stageTypes(): Promise<void> {
   await compile(typesConfiguration(readManifest(root)));
+  keepReachable(join(platform, 'src'), readManifest(root));
   namesOfCompiled(join(platform, 'src'));
   writeManifest(platform, platformManifest(readManifest(root)));
   for (const place of declaredPlaces) {
@@ -158,6 +160,8 @@ function typesConfiguration({ exports }: Manifest): string {
     incremental: false,
     declaration: true,
     emitDeclarationOnly: true,
+    // The whole is checked elsewhere; the modules that declare more of a package are not among these.
+    noCheck: true,
   };
   const [rootDir, outDir] = [join(root, 'src'), join(platform, 'src')];
   const files = Object.values(exports)
@@ -173,6 +177,27 @@ function typesConfiguration({ exports }: Manifest): string {
   const extended = join(root, 'tsconfig.json');
   writeFileSync(file, JSON.stringify({ extends: extended, compilerOptions, include: [], files }));
   return file;
+}
+
+/** Deletes the declarations that no author can reach: the compiler also writes those of the modules that only run. */
+function keepReachable(folder: string, { exports }: Manifest): void {
+  const reached = new Set<string>();
+  const reach = (file: string): void => {
+    if (reached.has(file)) return;
+    reached.add(file);
+    const text = readFileSync(file, 'utf8');
+    for (const [, name = ''] of text.matchAll(/(?:from |import\()['"](\.[^'"]*)\.[jt]s['"]/g)) {
+      reach(join(dirname(file), `${name}.d.ts`));
+    }
+  };
+  for (const name of Object.values(exports)) {
+    if (typeof name === 'string' && name.endsWith('.ts')) {
+      reach(join(folder, name.replace(/^\.\/src\/(.*)\.ts$/, '$1.d.ts')));
+    }
+  }
+  for (const name of globSync('**/*.d.ts', { cwd: folder })) {
+    if (!reached.has(join(folder, name))) rmSync(join(folder, name));
+  }
 }
 
 /**

@@ -9,7 +9,7 @@ import type { EventsTable, MessagesTable } from '../../src/adapters/database/tab
 import { Metrics } from '../../src/adapters/http/metrics.ts';
 import type { Hint, Queue, YieldSlot } from '../../src/adapters/queue/queue.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { composeJobRuns, composeWaitKinds } from '../../src/apps/composition/jobs.ts';
+import { composeJobRuns, composeWaitKinds } from '../../src/apps/composition/job-runs.ts';
 import { composeThinking } from '../../src/apps/composition/thinking.ts';
 import type { Agents } from '../../src/core/agents/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';

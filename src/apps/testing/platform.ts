@@ -18,7 +18,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { createLogger } from '../../kernel/log.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { composeAgents } from '../composition/agents.ts';
-import { composeJobRuns } from '../composition/jobs.ts';
+import { composeJobRuns } from '../composition/job-runs.ts';
 import { TestClock } from './clock.ts';
 import { TestExecutors } from './executors.ts';
 import type { Script } from './script.ts';

@@ -41,7 +41,7 @@ export async function answerQuestion(
 }
 
 /** An answer as JSON text; throws where it is too large. */
-export function answerJson(value: unknown): string {
+function answerJson(value: unknown): string {
   const json = JSON.stringify(value) ?? 'null';
   if (Buffer.byteLength(json) > askBytesMax + envelopeBytes) {
     throw permanentError(`the answer is larger than ${askBytesMax / 1024} KiB`);
@@ -50,7 +50,7 @@ export function answerJson(value: unknown): string {
 }
 
 /** What a skill is told of the error that its question met. */
-export function readRefusal(error: unknown): Refusal {
+function readRefusal(error: unknown): Refusal {
   if (!(error instanceof Error)) return { message: 'the platform refused' };
   const { code, retryable, at } = error as { code?: unknown; retryable?: unknown; at?: unknown };
   return {

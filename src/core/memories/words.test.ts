@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { growthOf, linearGrowthMax } from '../../../test/support/growth.ts';
-import { wordsMax, wordsOf } from './words.ts';
+import { readWords, wordsMax } from './words.ts';
+
+const wordsOf = (text: string) => readWords(text).map(({ folded }) => folded);
 
 describe('the words of a text', () => {
   test.each([

@@ -33,12 +33,7 @@ export interface Word {
   readonly raw: string;
 }
 
-/** The words of a text in their order, at most `wordsMax`; lower case, accents removed. */
-export function wordsOf(text: string): string[] {
-  return readWords(text).map(({ folded }) => folded);
-}
-
-/** Like `wordsOf`, with the accented forms. */
+/** The words of a text in their order, at most `wordsMax`; in lower case, with their accents and without. */
 export function readWords(text: string): Word[] {
   if (ascii.test(text)) {
     const words = (text.toLowerCase().match(/[a-z0-9]+/g) ?? []).slice(0, wordsMax).map(cut);

@@ -1,0 +1,123 @@
+/** What claims and runs jobs, put together. The tests of skills put the same together on a database of their own. */
+import { randomInt } from 'node:crypto';
+import type { WaitKind } from '../../adapters/database/tables.ts';
+import type { Consumer } from '../../adapters/queue/queue.ts';
+import { createYieldSlot } from '../../adapters/queue/yielding.ts';
+import type { Agents } from '../../core/agents/agents.ts';
+import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
+import type { Context } from '../../core/context/context.ts';
+import type { ExecutorPool } from '../../core/executors/pool.ts';
+import { Admission, type WhyWithdrawn } from '../../core/jobs/admission.ts';
+import { type RunPace, runPace } from '../../core/jobs/attempt.ts';
+import { WaitEnds } from '../../core/jobs/end-waits.ts';
+import type { JobFeed } from '../../core/jobs/feed.ts';
+import { MissedEnds } from '../../core/jobs/missed-ends.ts';
+import { Performer } from '../../core/jobs/perform.ts';
+import { JobRecovery } from '../../core/jobs/recover.ts';
+import { Reports } from '../../core/jobs/reports.ts';
+import { RunningJobs } from '../../core/jobs/running-jobs.ts';
+import { Settler } from '../../core/jobs/settle.ts';
+import { openUnconfirmedClaims } from '../../core/jobs/unconfirmed-claims.ts';
+import { sleep } from '../../core/journal/sleep.ts';
+import type { WaitKinds, WaitKindVerbs } from '../../core/journal/wait-kinds.ts';
+import type { Memories } from '../../core/memories/memories.ts';
+import { RunMemories } from '../../core/memories/run-memory.ts';
+import type { SkillRegistry } from '../../core/skills/registry.ts';
+import type { SkillSettings } from '../../core/skills/settings.ts';
+import type { Thinking } from '../../core/thinking/thinking.ts';
+import type { QueueName } from '../../kernel/queues.ts';
+import { approvalWaits } from '../../platform/approvals/approval-waits.ts';
+import { eventWaits } from '../../platform/run-events/event-waits.ts';
+import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
+import type { ClusterTimes } from './cluster-times.ts';
+
+/** The slices that runs use. */
+export interface RunSlices {
+  readonly agents: Agents;
+  readonly apiKeys: ApiKeys;
+  readonly memories: Memories;
+  readonly skills: SkillRegistry;
+  readonly skillSettings: SkillSettings;
+  readonly thinking: Thinking;
+  readonly whyWithdrawn?: WhyWithdrawn;
+}
+
+/** What this process can run. */
+export interface RunWorker {
+  readonly executors: Pick<ExecutorPool, 'run'>;
+  /** Whether the executors have loaded a skill, named `category/version/name`. */
+  readonly isLoaded: (skill: string) => boolean;
+  /** The consumers by queue, once the worker has started. */
+  readonly consumers: ReadonlyMap<QueueName, Pick<Consumer, 'offerSlots' | 'yieldSlot'>>;
+  readonly pace?: RunPace;
+}
+
+/** What claims and runs jobs in this process, settles them, and recovers lost ones. */
+export function composeJobRuns(
+  context: Context,
+  slices: RunSlices,
+  worker: RunWorker,
+  { feed, waitKinds, times }: { feed: JobFeed; waitKinds: WaitKinds; times: ClusterTimes },
+) {
+  const { config } = context;
+  const { consumers, executors, pace = runPace } = worker;
+  const running = new RunningJobs(context);
+  const waitEnds = new WaitEnds(context, running);
+  const settler = new Settler(context, {
+    agents: slices.agents,
+    memories: slices.memories,
+    scheduledRuns,
+    running,
+    waitEnds,
+    waitKinds,
+  });
+  const claimedBy = randomInt(1, 2 ** 31);
+  const unconfirmed = openUnconfirmedClaims(context, settler, running, claimedBy);
+  const admission = new Admission(
+    context,
+    { ...slices, unconfirmed },
+    { ...worker, claimedBy },
+    times,
+  );
+  const runs = {
+    context,
+    executors,
+    skills: slices.skills,
+    skillSettings: slices.skillSettings,
+    admission,
+    reports: new Reports(context, feed),
+    memories: new RunMemories(context, slices.memories, slices.agents),
+    thinking: slices.thinking,
+    waitKinds,
+    yieldSlot: createYieldSlot(consumers, config.modelWaitsMax),
+    pace,
+  };
+  const performer = new Performer(context, {
+    admission,
+    skillSettings: slices.skillSettings,
+    runs,
+    running,
+    settler,
+    // SQLite has recorded the outcome of a run before another could begin.
+    yieldSlot: config.isEmbedded ? undefined : createYieldSlot(consumers, config.workerConcurrency),
+  });
+  return {
+    running,
+    waitEnds,
+    settler,
+    admission,
+    performer,
+    recovery: new JobRecovery(context, { settler, running }, times),
+    missedEnds: new MissedEnds(context, waitEnds),
+    unconfirmed: [unconfirmed, settler.unconfirmed],
+  };
+}
+
+/** The kinds of waits that need no other slice; those of others are set by their composition. */
+export function composeWaitKinds(): WaitKinds {
+  return new Map<WaitKind, WaitKindVerbs>([
+    ['sleep', sleep],
+    ['approval', approvalWaits],
+    ['event', eventWaits],
+  ]);
+}
