@@ -73,12 +73,17 @@ async function goOn(platform: TestPlatform, active: Map<string, Promise<void>>):
   const now = clock.now();
   const open = (await listOpenJobs(read)).filter(({ id }) => !active.has(id));
   for (const { id } of open.filter(({ dueAt }) => dueAt <= now)) {
-    const ended = performer.perform(id).finally(() => {
-      active.delete(id);
-      wakeIdle(platform);
-      script.notify();
+    const ended = performer.perform(id).catch((error: unknown) => {
+      script.fault ??= error as Error;
     });
-    active.set(id, ended);
+    active.set(
+      id,
+      ended.then(() => {
+        active.delete(id);
+        wakeIdle(platform);
+        script.notify();
+      }),
+    );
   }
   if ([...active.keys()].some((id) => !script.idle.has(id))) return script.changed();
   const due = open.map(({ dueAt }) => dueAt);

@@ -36,8 +36,8 @@ export class Script {
   readonly taken = new Set<ScriptedEvent>();
   /** How often each approval was asked. */
   readonly asked = new Map<string, number>();
-  /** The first request without an answer, also if the skill has caught its error. */
-  fault: ScriptError | undefined;
+  /** Why there is no result: the first request without an answer, also if the skill has caught its error. */
+  fault: Error | undefined;
   /** The loaded jobs of which everything waits. */
   readonly idle = new Set<string>();
   #changed = Promise.withResolvers<void>();
