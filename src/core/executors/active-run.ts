@@ -26,11 +26,11 @@ export interface AcceptedRun {
 /** The request that a run stop, and the run's progress in obeying it. */
 export interface StopRequest {
   readonly cause: 'timeout' | 'abort';
-  /** The ping of the line that carries the request: messages before its pong do not respond to it. */
+  /** The ping after the request: messages before its pong do not respond to the request. */
   readonly ping: number;
   /** No other run's code had begun, so no other run can have delayed this one. */
   readonly wasOnlyBegun: boolean;
-  /** When the child had handled that line, in monotonic milliseconds: the grace period begins. */
+  /** When the child had read the request, in monotonic milliseconds: the grace period begins. */
   receivedAt: number | undefined;
   isOverdue: boolean;
 }
@@ -38,7 +38,7 @@ export interface StopRequest {
 export interface ActiveRun {
   readonly id: number;
   readonly accepted: AcceptedRun;
-  /** The ping of the line that carried the run to the child. */
+  /** The last ping that the child was sent before the run: without its pong the run has not begun. */
   readonly ping: number;
   readonly startedAt: number;
   stopRequest: StopRequest | undefined;

@@ -21,18 +21,18 @@ afterEach(() => {
 /** A simulated child that answers pings when the test says so. */
 function simulatedChild({ hasDeadlines = true } = {}) {
   const clock = { ...systemClock, monotonic: () => performance.now(), now: () => Date.now() };
-  const heartbeat = new Heartbeat(clock.monotonic, () => marked);
+  const heartbeat = new Heartbeat(clock.monotonic);
   const messages: unknown[][] = [];
   const write = (line: string) => {
     messages.push(...(JSON.parse(line) as unknown[][]).filter(([kind]) => kind !== 'ping'));
   };
-  const channel = new Channel({ write }, heartbeat);
+  const channel = new Channel(write, heartbeat);
   const onOverdue = vi.fn();
   let answered = 0;
-  let marked = 0;
-  const sent = () => heartbeat.upcoming - 1;
+  let beginning: number | undefined;
   const limits = { graceMs, hasDeadlines };
-  const activeRuns = new ActiveRuns({ channel, heartbeat }, clock, limits, onOverdue);
+  const child = { channel, heartbeat, beginning: () => beginning };
+  const activeRuns = new ActiveRuns(child, clock, limits, onOverdue);
   const outcomes: RunOutcome[] = [];
   return {
     activeRuns,
@@ -55,18 +55,19 @@ function simulatedChild({ hasDeadlines = true } = {}) {
       channel.flush();
       return run;
     },
-    /** The child answers all pings that it was sent. */
+    /** The child answers all pings that it was sent, and one more. */
     answer(): void {
-      while (answered < sent()) heartbeat.answer(++answered);
+      const last = channel.ping();
+      while (answered < last) heartbeat.answer(++answered);
       activeRuns.onPong();
     },
-    /** The child begins to handle what it was sent, and does not get to an answer. */
-    begin(): void {
-      marked = sent();
+    /** The first code of the run does not give control back. */
+    begin(run: ActiveRun): void {
+      beginning = run.id;
     },
     /** The child is sent a ping. */
     ask(): void {
-      channel.flushAndPing();
+      channel.ping();
     },
     /** Whether it was told to stop the run. */
     wasAborted: ({ id }: ActiveRun) =>
@@ -193,7 +194,7 @@ describe('a deadline', () => {
     async (how) => {
       const child = simulatedChild();
       const busy = child.start(30);
-      child[how]();
+      child[how](busy);
       await pass(100);
       child.activeRuns.finish(busy, done);
       expect(child.outcomes).toEqual([{ kind: 'timeout', message: 'run timed out after 30 ms' }]);

@@ -32,7 +32,6 @@ interface DeadlineProbe {
   readonly ping: number;
   /** When the child's silence began, in the clock's monotonic milliseconds. */
   readonly since: number;
-  readonly hadBegun: boolean;
 }
 
 export class ActiveRuns {
@@ -41,24 +40,33 @@ export class ActiveRuns {
   readonly #clock: Clock;
   readonly #limits: ActiveRunLimits;
   readonly #onOverdue: (run: ActiveRun) => void;
+  readonly #beginning: () => number | undefined;
   readonly #byId = new ShortLivedMap<number, ActiveRun>();
   /** The runs that were asked to stop. */
   readonly #stopRequests = new Map<ActiveRun, StopRequest>();
   /** The runs past their deadline that wait for the child to answer a ping. */
   readonly #probes = new Map<ActiveRun, DeadlineProbe>();
   #nextId = 1;
-  /** The upcoming ping when the last run ended; 0 before any has. */
-  #lastEnd = 0;
+  /** The last ping before the last end of a run; -1 before any has ended. */
+  #lastEnd = -1;
 
-  /** `onOverdue` is called when a run's grace period is over and the run itself is the cause. */
+  /**
+   * `onOverdue` is called when a run's grace period is over and the run itself is the cause. `beginning` is the run
+   * whose first code executes, where that is known.
+   */
   constructor(
-    child: { readonly channel: Channel; readonly heartbeat: Heartbeat },
+    child: {
+      readonly channel: Channel;
+      readonly heartbeat: Heartbeat;
+      readonly beginning: () => number | undefined;
+    },
     clock: Clock,
     limits: ActiveRunLimits,
     onOverdue: (run: ActiveRun) => void,
   ) {
     this.#channel = child.channel;
     this.#heartbeat = child.heartbeat;
+    this.#beginning = child.beginning;
     this.#clock = clock;
     this.#limits = limits;
     this.#onOverdue = onOverdue;
@@ -82,7 +90,7 @@ export class ActiveRuns {
   }
 
   /**
-   * Whether another run has ended since the ping before this run's own. What ended earlier has left no code that
+   * Whether another run has ended since the ping before this run. What ended earlier has left no code that
    * blocked that ping, and is taken for harmless.
    */
   hasOutlived(run: ActiveRun): boolean {
@@ -94,7 +102,7 @@ export class ActiveRuns {
     const run: ActiveRun = {
       id: this.#nextId++,
       accepted,
-      ping: this.#heartbeat.upcoming,
+      ping: this.#heartbeat.sent,
       startedAt: this.#clock.now(),
       stopRequest: undefined,
       timer: undefined,
@@ -126,25 +134,20 @@ export class ActiveRuns {
 
   /** Pings the child: another run may have blocked this run, or its start. */
   #probe(run: ActiveRun): void {
-    this.#probes.set(run, {
-      ping: this.#heartbeat.upcoming,
-      since: this.#clock.monotonic() - this.#heartbeat.silentMs(),
-      hadBegun: this.#heartbeat.hasAnswered(run.ping),
-    });
-    this.#channel.flushAndPing();
+    const since = this.#clock.monotonic() - this.#heartbeat.silentMs();
+    this.#probes.set(run, { ping: this.#channel.ping(), since });
   }
 
   /** The child has answered. If it was silent too long, the run's deadline is extended. */
-  #endProbe(run: ActiveRun, { since, hadBegun }: DeadlineProbe): void {
+  #endProbe(run: ActiveRun, { since }: DeadlineProbe): void {
     this.#probes.delete(run);
     if (run.stopRequest !== undefined) return;
     const silence = this.#clock.monotonic() - since;
-    if (silence < blockedMs && hadBegun) {
+    if (silence < blockedMs) {
       this.#timeOut(run);
       return;
     }
-    const { timeoutMs } = run.accepted.request;
-    const ms = hadBegun ? Math.min(silence, timeoutMs) : timeoutMs;
+    const ms = Math.min(silence, run.accepted.request.timeoutMs);
     run.extraMs += ms;
     run.timer = setTimeout(() => this.#expire(run), ms);
   }
@@ -168,9 +171,11 @@ export class ActiveRuns {
 
   #requestStop(run: ActiveRun, cause: StopRequest['cause'], reason: string): void {
     clearTimeout(run.timer);
+    const name = cause === 'timeout' ? 'TimeoutError' : 'AbortError';
+    this.#channel.push(JSON.stringify(['abort', run.id, name, reason]));
     const stopRequest: StopRequest = {
       cause,
-      ping: this.#heartbeat.upcoming,
+      ping: this.#channel.ping(),
       wasOnlyBegun: this.#isOnlyBegun(run),
       receivedAt: undefined,
       isOverdue: false,
@@ -178,9 +183,6 @@ export class ActiveRuns {
     run.stopRequest = stopRequest;
     this.#stopRequests.set(run, stopRequest);
     run.asking?.abort();
-    const name = cause === 'timeout' ? 'TimeoutError' : 'AbortError';
-    this.#channel.push(JSON.stringify(['abort', run.id, name, reason]));
-    this.#channel.flushAndPing();
     this.#startGrace(run, stopRequest, this.#limits.graceMs);
   }
 
@@ -210,13 +212,12 @@ export class ActiveRuns {
     this.#onOverdue(run);
   }
 
-  /** The code of this run may have begun, and that of no other run. */
+  /** The code of this run has begun, and that of no other run. */
   #isOnlyBegun(run: ActiveRun): boolean {
-    if (!this.#heartbeat.hasAnswered(run.ping)) return false;
     for (const other of this.#byId.values()) {
       if (other !== run && this.#heartbeat.hasAnswered(other.ping)) return false;
     }
-    return true;
+    return this.#heartbeat.hasAnswered(run.ping + 1) || this.#beginning() === run.id;
   }
 
   /** What the outcome that the child reported means for a run that may have been asked to stop. */
@@ -242,7 +243,7 @@ export class ActiveRuns {
   /** Settles a run with an outcome that the parent decided. */
   remove(run: ActiveRun, outcome: RunOutcome): void {
     if (!this.#byId.delete(run.id)) return;
-    this.#lastEnd = this.#heartbeat.upcoming;
+    this.#lastEnd = this.#heartbeat.sent;
     clearTimeout(run.timer);
     this.#stopRequests.delete(run);
     this.#probes.delete(run);
@@ -256,10 +257,7 @@ export class ActiveRuns {
       if (this.#heartbeat.hasAnswered(pending.ping)) this.#endProbe(run, pending);
     }
     for (const [run, stopRequest] of this.#stopRequests) {
-      if (
-        stopRequest.receivedAt !== undefined ||
-        !this.#heartbeat.hasAnswered(stopRequest.ping + 1)
-      ) {
+      if (stopRequest.receivedAt !== undefined || !this.#heartbeat.hasAnswered(stopRequest.ping)) {
         continue;
       }
       stopRequest.receivedAt = this.#clock.monotonic();

@@ -1,32 +1,20 @@
-/** The way to a child: lines of messages, each of which begins with a ping (heartbeat.ts). */
+/** The way to a child: lines of messages, and pings among them (heartbeat.ts). */
 import type { Heartbeat } from './heartbeat.ts';
 import { Outbox } from './lines.ts';
 
-interface LineWriter {
-  write(line: string): unknown;
-}
-
 export class Channel extends Outbox {
-  readonly #socket: LineWriter;
   readonly #heartbeat: Heartbeat;
 
-  constructor(socket: LineWriter, heartbeat: Heartbeat) {
-    super(
-      (line) => void socket.write(line),
-      () => pingOf(heartbeat),
-    );
-    this.#socket = socket;
+  constructor(write: (line: string) => void, heartbeat: Heartbeat) {
+    super(write);
     this.#heartbeat = heartbeat;
   }
 
-  /** Writes the gathered messages at once, and then a line with only a ping. */
-  flushAndPing(): void {
+  /** Writes the gathered messages at once, and a ping after them; returns the number of the ping. */
+  ping(): number {
+    const ping = this.#heartbeat.next();
+    this.push(`["ping",${ping}]`);
     this.flush();
-    this.#socket.write(`[${pingOf(this.#heartbeat)}]\n`);
+    return ping;
   }
-}
-
-/** The next ping, as the text of a message. */
-function pingOf(heartbeat: Heartbeat): string {
-  return `["ping",${heartbeat.next()}]`;
 }

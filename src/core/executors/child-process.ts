@@ -8,7 +8,6 @@ import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ChildSettings } from './child.ts';
-import { LineMark } from './line-mark.ts';
 
 /** Variables that every child gets when the parent has them; the operator names all others. */
 const inheritedNames = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS'];
@@ -21,8 +20,6 @@ export interface Child {
   readonly socket: Socket;
   /** Undefined when it could not be started; `process` then emits `error`. */
   readonly pid: number | undefined;
-  /** To be closed when the child is gone. */
-  readonly lineMark: LineMark;
 }
 
 interface ChildOptions {
@@ -37,23 +34,17 @@ interface ChildOptions {
 
 /** Starts the child. A failure to do so is an `error` event of its process, or an exception. */
 export function spawnChild(options: ChildOptions): Child {
-  const lineMark = new LineMark();
-  try {
-    const child = spawnProcess(options, lineMark.fd);
-    // With no file descriptor left there are no streams either, whatever the types say.
-    const socket = (child.stdio as typeof child.stdio | undefined)?.[3];
-    if (socket === undefined || socket === null) {
-      child.on('error', () => {});
-      throw new Error('no executor can be started: too few file descriptors');
-    }
-    return { process: child, socket: socket as Socket, pid: child.pid, lineMark };
-  } catch (error) {
-    lineMark.close();
-    throw error;
+  const child = spawnProcess(options);
+  // With no file descriptor left there are no streams either, whatever the types say.
+  const socket = (child.stdio as typeof child.stdio | undefined)?.[3];
+  if (socket === undefined || socket === null) {
+    child.on('error', () => {});
+    throw new Error('no executor can be started: too few file descriptors');
   }
+  return { process: child, socket: socket as Socket, pid: child.pid };
 }
 
-function spawnProcess(options: ChildOptions, markFd: number): ChildProcess {
+function spawnProcess(options: ChildOptions): ChildProcess {
   const entry = new URL(`./child${extname(import.meta.url)}`, import.meta.url);
   return spawn(
     process.execPath,
@@ -65,7 +56,7 @@ function spawnProcess(options: ChildOptions, markFd: number): ChildProcess {
       JSON.stringify(options.settings),
     ],
     {
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', options.snapshotFd, markFd],
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', options.snapshotFd],
       detached: true,
       env: childEnvironment(options.env),
       windowsHide: true,

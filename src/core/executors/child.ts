@@ -3,8 +3,7 @@
  * executes the runs that the parent sends, many at once. All messages go over one socket (file descriptor
  * 3). When the socket ends, the parent is gone, and the child ends at once.
  *
- * Each line of the parent begins with a ping. The child marks the line before it handles the rest of it, so the parent
- * knows for every run whether its code may have begun, and answers the ping together with what the line's runs say at once.
+ * It answers a ping of the parent at once when it has handled the messages before it.
  */
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
@@ -19,9 +18,8 @@ import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
 import { openInspector } from './inspector.ts';
 import { logCharsMax } from './limits.ts';
-import { createLineMarker } from './line-mark.ts';
 import { createLineReader, Outbox, send } from './lines.ts';
-import { createMark } from './now-running.ts';
+import { RunningMark } from './now-running.ts';
 import type { Run } from './part.ts';
 import { endProcess, installGuards } from './process-guards.ts';
 import type { ParentMessage } from './protocol.ts';
@@ -46,7 +44,6 @@ export interface ChildSettings {
 const socketFd = 3;
 /** The skills snapshot. */
 const snapshotFd = 4;
-const markFd = 5;
 const readBytes = 65_536;
 /** Milliseconds after which the child says between two messages that it is alive. */
 const aliveMs = 250;
@@ -60,8 +57,7 @@ let toldAt = 0;
 
 const socket = openSocket();
 const outbox = new Outbox((line) => socket.write(line));
-const mark = createMark();
-const markLine = createLineMarker(markFd);
+const mark = new RunningMark();
 const runs = new ChildRuns(skills, outbox);
 /** Resolved when a prepared child may load. */
 const planned = Promise.withResolvers<LoadPlan>();
@@ -151,13 +147,6 @@ function onLine(line: string): void {
 
 function takeLine(line: string): void {
   const messages = parseLine(line);
-  const [first] = messages;
-  if (first?.[0] === 'ping') {
-    const rss = settings.reportsMemory ? process.memoryUsage.rss() : 0;
-    outbox.push(`["pong",${first[1]},${rss}]`);
-    // The lines before it have taken long, and more of them may follow in this turn.
-    if (isLate()) outbox.flush();
-  }
   if (socket.writableLength === 0) dispatchAll(messages);
   else holdUntilWritten(messages);
 }
@@ -172,8 +161,6 @@ function holdUntilWritten(messages: ParentMessage[]): void {
 }
 
 function dispatchAll(messages: ParentMessage[]): void {
-  const [first] = messages;
-  if (first?.[0] === 'ping' && messages.length > 1) markLine(first[1]);
   let answers: Answer[] | undefined;
   for (const message of messages) {
     if (!isAnswer(message)) dispatch(message);
@@ -225,6 +212,7 @@ function dispatch(message: ParentMessage): void {
       planned.resolve(message[1]);
       break;
     case 'ping':
+      send(outbox, ['pong', message[1], settings.reportsMemory ? process.memoryUsage.rss() : 0]);
       break;
   }
 }

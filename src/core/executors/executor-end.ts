@@ -164,7 +164,6 @@ function finalize(state: ExecutorState): void {
   const runs = left.map((run) => factsOf(state, run, life.beginning));
   // The code of abandoned runs still ran, so one of them may be the cause.
   const outcomes = attributeDeath(death, [...runs, ...life.abandoned]);
-  child.lineMark.close();
   // When the first child cannot start, the program ends and reports the reason.
   const how = death.kind === 'ended' ? death.how : death.kind;
   const startFailure = loading.failure(how, tap.tail());

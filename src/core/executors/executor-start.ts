@@ -16,6 +16,7 @@ import {
 import { Heartbeat } from './heartbeat.ts';
 import { createRate, straysPerSecond } from './limits.ts';
 import { Loading } from './loading.ts';
+import { readMark } from './now-running.ts';
 import type { PoolSettings } from './pool-options.ts';
 import { KnownSecrets } from './redaction.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
@@ -47,11 +48,8 @@ export function startChild(
     },
   });
   const { pid } = child;
-  const heartbeat = new Heartbeat(
-    () => clock.monotonic(),
-    () => child.lineMark.last(),
-  );
-  const channel = new Channel(child.socket, heartbeat);
+  const heartbeat = new Heartbeat(() => clock.monotonic());
+  const channel = new Channel((line) => void child.socket.write(line), heartbeat);
   const secrets = new KnownSecrets();
   const state: ExecutorState = {
     settings,
@@ -66,7 +64,7 @@ export function startChild(
       () => die(state, { kind: 'unready' }),
     ),
     activeRuns: new ActiveRuns(
-      { channel, heartbeat },
+      { channel, heartbeat, beginning: () => readMark(pid) },
       clock,
       { graceMs, hasDeadlines: inspectPort === null },
       (overdue) => onOverdue(state, overdue),
@@ -98,5 +96,5 @@ async function loadAfter(state: ExecutorState, planned: Promise<LoadPlan>): Prom
   if (state.life.phase !== 'starting') return;
   state.loading.restart();
   state.channel.push(JSON.stringify(['load', plan]));
-  state.channel.flushAndPing();
+  state.channel.flush();
 }

@@ -70,9 +70,7 @@ export class Executor {
   /** It may be killed soon, or does not answer: the pool prefers other executors. */
   isDoubtful(): boolean {
     const { activeRuns, heartbeat } = this.#state;
-    // The mark is read only where it decides.
-    if (activeRuns.hasStopRequests()) return true;
-    return !heartbeat.hasAnsweredWithin(doubtMs) && heartbeat.silentMs() > doubtMs;
+    return activeRuns.hasStopRequests() || heartbeat.silentMs() > doubtMs;
   }
 
   /** Milliseconds for which its event loop has not answered; 0 when nothing is to be answered. */
@@ -202,7 +200,7 @@ function watch(state: ExecutorState, wasAbsent: boolean): boolean {
   } else if (heartbeat.silentMs() === 0) {
     // One more ping after the last run: code that it left behind may block the loop.
     activity.wasBusy = activeRuns.count() > 0;
-    state.channel.flushAndPing();
+    state.channel.ping();
   }
   return true;
 }

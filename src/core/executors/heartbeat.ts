@@ -1,29 +1,27 @@
 /**
- * Whether a child's event loop answers. Every line to the child begins with a ping. The child marks the line before it
- * handles the rest of it (line-mark.ts), and answers the ping with its next messages, at the latest when it has handled
- * the line; so a ping that is marked or answered tells that the code of its line may run, and the next one that the
- * line's first steps are done. Counts and compares; does no input or output and has no timer.
+ * Whether a child's event loop answers. The pool pings a child while it has runs, and the child answers a ping at once
+ * when it has handled the messages before it. So an answered ping says that the code of all runs before it has begun,
+ * and one without an answer that the code of no run after it has. Counts and compares; does no input or output and has
+ * no timer.
  */
 export class Heartbeat {
   readonly #now: () => number;
-  readonly #marked: () => number;
   #sent = 0;
   #answered = 0;
   #waitingSince = 0;
   #aliveAt = 0;
 
-  /** `now` counts milliseconds and never goes back; `marked` is the last line that the child has begun to handle. */
-  constructor(now: () => number, marked: () => number) {
+  /** `now` counts milliseconds and never goes back. */
+  constructor(now: () => number) {
     this.#now = now;
-    this.#marked = marked;
   }
 
-  /** The number that the next line will have. */
-  get upcoming(): number {
-    return this.#sent + 1;
+  /** The number of the last ping; 0 before the first. */
+  get sent(): number {
+    return this.#sent;
   }
 
-  /** The number of the next line's ping; called as the line is written. */
+  /** The number of the next ping; called as it is written. */
   next(): number {
     if (this.#answered === this.#sent) this.#waitingSince = this.#now();
     this.#sent += 1;
@@ -39,23 +37,13 @@ export class Heartbeat {
     return true;
   }
 
-  /** Whether the child has begun to handle the line of the ping. */
   hasAnswered(ping: number): boolean {
-    return this.#answered >= ping || (ping <= this.#sent && this.#marked() >= ping);
+    return this.#answered >= ping;
   }
 
-  /** Whether no line can have waited for longer than this; unlike `silentMs` it does not read the mark. */
-  hasAnsweredWithin(ms: number): boolean {
-    return this.#answered === this.#sent || this.#now() - this.#waitingSince <= ms;
-  }
-
-  /** Milliseconds for which the oldest line that the child has not begun to handle has waited; 0 when none waits. */
+  /** Milliseconds for which the oldest ping without an answer has waited; 0 when none waits. */
   silentMs(): number {
-    if (this.#answered === this.#sent) return 0;
-    if (!this.hasAnswered(this.#sent)) return this.#now() - this.#waitingSince;
-    // The next line is the first one that waits.
-    this.#waitingSince = this.#now();
-    return 0;
+    return this.#answered === this.#sent ? 0 : this.#now() - this.#waitingSince;
   }
 
   /** Takes a sign of life that answers no ping. */

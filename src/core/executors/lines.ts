@@ -40,15 +40,12 @@ export function createLineReader(options: {
 /** Messages, each as JSON text, on their way into one line. */
 export class Outbox {
   readonly #write: (line: string) => void;
-  readonly #head: (() => string) | undefined;
   readonly #onTurnEnd = (): void => this.flush();
   #gathered = '';
   #isScheduled = false;
 
-  /** `head` gives the first message of each line. */
-  constructor(write: (line: string) => void, head?: () => string) {
+  constructor(write: (line: string) => void) {
     this.#write = write;
-    this.#head = head;
   }
 
   /** Puts a message into the line that is written at the end of this turn of the event loop. */
@@ -67,7 +64,7 @@ export class Outbox {
     if (this.#gathered === '') return;
     const body = this.#gathered;
     this.#gathered = '';
-    this.#write(this.#head === undefined ? `[${body}]\n` : `[${this.#head()},${body}]\n`);
+    this.#write(`[${body}]\n`);
   }
 }
 

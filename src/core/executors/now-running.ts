@@ -9,22 +9,22 @@ import { readFileSync } from 'node:fs';
 const isKnown = process.platform === 'linux';
 const idle = 'skill executor';
 
-/** The child's side. `begin` and `rest` say what the code that follows belongs to. */
-export function createMark(): { begin(run: number, skill: string): void; rest(): void } {
-  let isSet = false;
-  if (!isKnown) return { begin() {}, rest() {} };
-  return {
-    begin(run, skill) {
-      isSet = true;
-      // The number first: a long title is cut.
-      process.title = `${idle} #${run} ${skill}`;
-    },
-    rest() {
-      if (!isSet) return;
-      isSet = false;
-      process.title = idle;
-    },
-  };
+/** The child's side: says what the code that follows belongs to. */
+export class RunningMark {
+  #isSet = false;
+
+  begin(run: number, skill: string): void {
+    if (!isKnown) return;
+    this.#isSet = true;
+    // The number first: a long title is cut.
+    process.title = `${idle} #${run} ${skill}`;
+  }
+
+  rest(): void {
+    if (!this.#isSet) return;
+    this.#isSet = false;
+    process.title = idle;
+  }
 }
 
 /** The parent's side: the run that the child is beginning; undefined when it is not known. */

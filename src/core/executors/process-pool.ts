@@ -148,9 +148,10 @@ export class ProcessPool {
 
   /** Calls `watch` of all children; false when no child needs another call. */
   watch(wasAbsent: boolean): boolean {
-    if (!wasAbsent) this.#shareMore();
     let isNeeded = false;
     for (const { executor } of this.children) if (executor.watch(wasAbsent)) isNeeded = true;
+    // Answers that have arrived by then are read first.
+    if (isNeeded) setTimeout(() => setImmediate(() => this.#shareMore()), busyMs).unref();
     return isNeeded;
   }
 

@@ -101,12 +101,9 @@ describe('a line reader', () => {
 });
 
 describe('an outbox', () => {
-  test('writes the messages of one turn as one line, with its head', async () => {
+  test('writes the messages of one turn as one line', async () => {
     const written: string[] = [];
-    const outbox = new Outbox(
-      (line) => written.push(line),
-      () => '0',
-    );
+    const outbox = new Outbox((line) => written.push(line));
     outbox.push('1');
     outbox.push('2');
     expect(written).toEqual([]);
@@ -114,7 +111,7 @@ describe('an outbox', () => {
     outbox.push('3');
     outbox.flush();
     outbox.flush();
-    expect(written).toEqual(['[0,1,2]\n', '[0,3]\n']);
+    expect(written).toEqual(['[1,2]\n', '[3]\n']);
   });
 
   test('starts a new line before one grows too large', () => {

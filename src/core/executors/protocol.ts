@@ -36,7 +36,7 @@ export interface Refusal {
   readonly at?: number;
 }
 
-/** Parent to child. A line begins with its ping; `run` numbers are the child's own. */
+/** Parent to child; `run` numbers are the child's own. */
 export type ParentMessage =
   | ['ping', ping: number]
   /** Lets a prepared child load the skills. */
