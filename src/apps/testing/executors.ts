@@ -106,8 +106,10 @@ class TestRun implements RunHandle {
   }
 
   async #begin(): Promise<void> {
-    const { skill, input, settings, mayBegin } = this.#request;
-    if (mayBegin !== undefined && !(await mayBegin())) return this.#finish({ kind: 'aborted' });
+    const { skill, input, settings } = this.#request;
+    const handlers = this.#handlers;
+    if (handlers.mayBegin !== undefined && !(await handlers.mayBegin()))
+      return this.#finish({ kind: 'aborted' });
     const context = this.#executors.contextOf(this.#request);
     this.#child.start(runId, skill, context, JSON.parse(input), settings);
     if (this.#executors.script.signal.aborted) this.#onStop();

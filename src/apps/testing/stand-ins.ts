@@ -1,6 +1,7 @@
 /** The skills of a test: the one that it tests, and what stands in for others. */
+
+import type { Runnable, Skills } from '../../core/executors/part.ts';
 import type { RunRequest } from '../../core/executors/run.ts';
-import type { Runnable, Skills } from '../../core/executors/skill-calls.ts';
 import type { SkillDefinition } from '../../core/skills/definition.ts';
 import type { SkillFacts } from '../../core/skills/fields.ts';
 import { skillKey, skillKeyParts } from '../../core/skills/registry.ts';

@@ -13,15 +13,9 @@ import {
   messagesMax,
   noteCharsMax,
 } from './limits.ts';
+import type { PoolRun } from './pool-run.ts';
 import type { ChildMessage } from './protocol.ts';
-import type { RunHandlers, RunOutcome, RunReport, RunRequest } from './run.ts';
-
-/** A run that the pool has accepted and not yet settled, whether it waits or is active. */
-export interface AcceptedRun {
-  readonly request: RunRequest;
-  readonly handlers: RunHandlers;
-  readonly settle: (outcome: RunOutcome) => void;
-}
+import type { RunReport, RunRequest } from './run.ts';
 
 /** The request that a run stop, and the run's progress in obeying it. */
 export interface StopRequest {
@@ -34,6 +28,9 @@ export interface StopRequest {
   receivedAt: number | undefined;
   isOverdue: boolean;
 }
+
+/** What an active run needs of its run in the pool. */
+export type AcceptedRun = Pick<PoolRun, 'request' | 'handlers' | 'settle'>;
 
 export interface ActiveRun {
   readonly id: number;

@@ -13,6 +13,7 @@ import {
   timeoutMessage,
 } from './active-run.ts';
 import type { Channel } from './channel.ts';
+import type { Suspect } from './death-attribution.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { ContextTuple } from './protocol.ts';
 import type { RunOutcome } from './run.ts';
@@ -90,11 +91,19 @@ export class ActiveRuns {
   }
 
   /**
-   * Whether another run has ended since the ping before this run. What ended earlier has left no code that
-   * blocked that ping, and is taken for harmless.
+   * What is known of runs at the death of the child. One has outlived another if that has ended since the ping before
+   * it: what ended earlier has left no code that blocked that ping, and is taken for harmless.
    */
-  hasOutlived(run: ActiveRun): boolean {
-    return this.#lastEnd >= run.ping;
+  suspects(runs: readonly ActiveRun[]): Suspect[] {
+    return runs.map((run) => ({
+      run,
+      mayHaveBegun: this.#mayHaveBegun(run),
+      hasOutlived: this.#lastEnd >= run.ping,
+    }));
+  }
+
+  #mayHaveBegun({ ping }: ActiveRun): boolean {
+    return this.#heartbeat.hasAnswered(ping);
   }
 
   /** Sends a run to the child. */
@@ -215,7 +224,7 @@ export class ActiveRuns {
   /** The code of this run has begun, and that of no other run. */
   #isOnlyBegun(run: ActiveRun): boolean {
     for (const other of this.#byId.values()) {
-      if (other !== run && this.#heartbeat.hasAnswered(other.ping)) return false;
+      if (other !== run && this.#mayHaveBegun(other)) return false;
     }
     return this.#heartbeat.hasAnswered(run.ping + 1) || this.#beginning() === run.id;
   }

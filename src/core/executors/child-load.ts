@@ -23,7 +23,7 @@ import {
 } from '../skills/sources/snapshot.ts';
 import { describeFailure } from './failure.ts';
 import { gather, type Outbox, send } from './lines.ts';
-import type { Runnable } from './skill-calls.ts';
+import type { Runnable } from './part.ts';
 
 export interface ChildLoad {
   /** File descriptor of the skills snapshot. */

@@ -49,7 +49,7 @@ export function logStrayMessage(
   { child: { pid }, settings: { log }, console }: ExecutorState,
   message: Message<'stray' | 'dropped'>,
 ): void {
-  if (!console.mayLogStray()) return;
+  if (!console.strays.spend()) return;
   if (message[0] === 'dropped') {
     log.warn({ executor: pid, bytes: message[1] }, 'skills print too much; bytes were dropped');
     return;

@@ -10,13 +10,20 @@ import type { RunSettings } from '../skills/settings.ts';
 import { describeFailure, type Failure, plainFailure } from './failure.ts';
 import type { Outbox } from './lines.ts';
 import { readOutput } from './output.ts';
-import { newPart, noteTime, type Platform, type Run, type RunClock } from './part.ts';
+import {
+  newPart,
+  noteTime,
+  type Platform,
+  type Run,
+  type RunClock,
+  type Runnable,
+  type Skills,
+} from './part.ts';
 import { Progress } from './progress.ts';
 import type { ContextTuple, Refusal } from './protocol.ts';
 import { redacted, redactedJson } from './redaction.ts';
 import { createContext } from './run-context.ts';
 import { abortRun } from './run-signal.ts';
-import { callSkill, type Runnable, type Skills } from './skill-calls.ts';
 
 const systemClock: RunClock = {
   now: () => Date.now(),
@@ -24,7 +31,6 @@ const systemClock: RunClock = {
 };
 
 export class ChildRuns {
-  readonly #skills: Skills;
   readonly #outbox: Outbox;
   readonly #progress: Progress;
   readonly #platform: Platform;
@@ -33,15 +39,9 @@ export class ChildRuns {
   readonly #scope = new AsyncLocalStorage<Run>();
 
   constructor(skills: Skills, outbox: Outbox, clock: RunClock = systemClock) {
-    this.#skills = skills;
     this.#outbox = outbox;
     this.#progress = new Progress(outbox);
-    this.#platform = {
-      clock,
-      outbox,
-      progress: this.#progress,
-      callSkill: (caller, name, input) => callSkill(skills, caller, name, input),
-    };
+    this.#platform = { skills, clock, outbox, progress: this.#progress };
   }
 
   /** Begins a run; its outcome is a message. */
@@ -69,7 +69,7 @@ export class ChildRuns {
       prints: undefined,
     };
     this.#inFlight.set(id, run);
-    const skill = this.#skills.get(name);
+    const skill = this.#platform.skills.get(name);
     if (skill === undefined) this.fail(run, plainFailure(`there is no skill ${name}`, false));
     else this.#scope.run(run, () => this.#execute(run, skill, input, settings));
   }

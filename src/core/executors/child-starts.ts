@@ -3,9 +3,8 @@
  * After failed starts the next one waits, and a file of skills that ended a child is left out for a while.
  */
 import { SkillLoadError } from '../skills/sources/load-error.ts';
-import { isFault } from './death-attribution.ts';
+import { type Death, isFault } from './death-attribution.ts';
 import { Executor } from './executor.ts';
-import type { ExecutorEvents } from './executor-end.ts';
 import type { FoundSkills } from './loading.ts';
 import type { ProcessPool } from './process-pool.ts';
 import { SnapshotFile } from './snapshot-file.ts';
@@ -19,13 +18,62 @@ const backoffMsMax = 10_000;
 /** A child takes any run, none yet, one run that must be alone, or no more runs. */
 export type Role = 'shared' | 'spare' | 'exclusive' | 'draining';
 
-export interface PooledChild {
+/** A child of a pool, and what its changes mean for the pool. */
+export class PooledChild {
   role: Role;
-  readonly executor: Executor;
-  /** It reports the skills that it finds. */
+  /** It checks the skills, records them and reports them. */
   readonly isFirst: boolean;
   /** The port on which it waits for a debugger, or null. */
   readonly port: number | null;
+  readonly executor: Executor;
+  readonly #processes: ProcessPool;
+
+  /** Starts it. Throws where no process can be started. */
+  constructor(processes: ProcessPool, role: Role, isFirst: boolean) {
+    const { settings } = processes;
+    processes.snapshot ??= new SnapshotFile(settings.clock);
+    this.#processes = processes;
+    this.role = role;
+    this.isFirst = isFirst;
+    this.port = freePort(processes);
+    this.executor = new Executor(settings, this, processes.snapshot);
+    processes.children.add(this);
+    processes.guard?.add(this.executor.pid);
+  }
+
+  /** It can take runs; `found` are the skills that the first child found, none of the others. */
+  onReady(found: FoundSkills): void {
+    const processes = this.#processes;
+    processes.failedStarts = 0;
+    processes.backoffs = 0;
+    if (this.isFirst) processes.first.resolve(found);
+    // The runs that wait begin before another child is started.
+    processes.onReady();
+    replenish(processes);
+  }
+
+  /** It was ready, and now takes no more runs. */
+  onUnavailable(): void {
+    this.role = 'draining';
+    replenish(this.#processes);
+  }
+
+  /** Its process is gone and all its runs are settled. `startFailure` says why it was never ready. */
+  onGone(death: Death, startFailure: Error | undefined): void {
+    const processes = this.#processes;
+    processes.children.delete(this);
+    processes.guard?.remove(this.executor.pid);
+    if (isFault(death)) processes.deaths += 1;
+    if (this.isFirst && startFailure !== undefined) refuse(processes, startFailure);
+    else if (isFault(death) && startFailure !== undefined) onFailedStart(processes, startFailure);
+    replenish(processes);
+    if (processes.isStopped && processes.children.size === 0) processes.emptied.resolve();
+  }
+
+  /** Whether one more child may drain. */
+  mayDrain(): boolean {
+    return countOf(this.#processes, 'draining') < this.#processes.settings.size;
+  }
 }
 
 /** How many shared children there should be. */
@@ -86,7 +134,7 @@ function mayFork(processes: ProcessPool): boolean {
 
 export function fork(processes: ProcessPool, role: Role, isFirst: boolean): void {
   try {
-    add(processes, role, isFirst);
+    new PooledChild(processes, role, isFirst);
   } catch (error) {
     const failure = error as Error;
     // There is no process whose exit would trigger the next start, so the backoff timer must.
@@ -96,34 +144,6 @@ export function fork(processes: ProcessPool, role: Role, isFirst: boolean): void
   }
 }
 
-function add(processes: ProcessPool, role: Role, isFirst: boolean): void {
-  const { settings, children } = processes;
-  processes.snapshot ??= new SnapshotFile(settings.clock);
-  const port = freePort(processes);
-  const start = { isFirst, inspectPort: port };
-  const events: ExecutorEvents = {
-    onReady: (found) => onReady(processes, child, found),
-    onUnavailable() {
-      child.role = 'draining';
-      replenish(processes);
-    },
-    onGone(death, startFailure) {
-      children.delete(child);
-      processes.guard?.remove(executor.pid);
-      if (isFault(death)) processes.deaths += 1;
-      if (isFirst && startFailure !== undefined) refuse(processes, startFailure);
-      else if (isFault(death) && startFailure !== undefined) onFailedStart(processes, startFailure);
-      replenish(processes);
-      if (processes.isStopped && children.size === 0) processes.emptied.resolve();
-    },
-    mayDrain: () => countOf(processes, 'draining') < settings.size,
-  };
-  const executor = new Executor(settings, start, events, processes.snapshot);
-  const child: PooledChild = { role, executor, isFirst, port };
-  children.add(child);
-  processes.guard?.add(executor.pid);
-}
-
 /** The lowest port that no child has; null without debugging. */
 function freePort(processes: ProcessPool): number | null {
   let port = processes.settings.inspectPort;
@@ -131,15 +151,6 @@ function freePort(processes: ProcessPool): number | null {
   const taken = new Set(Array.from(processes.children, (child) => child.port));
   while (taken.has(port)) port += 1;
   return port;
-}
-
-function onReady(processes: ProcessPool, child: PooledChild, found: FoundSkills): void {
-  processes.failedStarts = 0;
-  processes.backoffs = 0;
-  if (child.isFirst) processes.first.resolve(found);
-  // The runs that wait begin before another child is started.
-  processes.onReady();
-  replenish(processes);
 }
 
 /** The first child is not retried: the operator should see a mistake in a skill at once. */

@@ -18,13 +18,12 @@ import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
 import { openInspector } from './inspector.ts';
 import { logCharsMax } from './limits.ts';
-import { createLineReader, Outbox, send } from './lines.ts';
+import { LineReader, Outbox, send } from './lines.ts';
 import { RunningMark } from './now-running.ts';
-import type { Run } from './part.ts';
+import type { Run, Runnable } from './part.ts';
 import { endProcess, installGuards } from './process-guards.ts';
 import type { ParentMessage } from './protocol.ts';
 import { Pieces } from './redaction.ts';
-import type { Runnable } from './skill-calls.ts';
 
 /** What the parent passes as the only argument. */
 export interface ChildSettings {
@@ -88,11 +87,7 @@ function piecesOf(run: Run, stream: 'stdout' | 'stderr'): Pieces {
 }
 
 function openSocket(): Socket {
-  const reader = createLineReader({
-    maxBytes: Number.POSITIVE_INFINITY,
-    onLine,
-    onOverflow: endProcess,
-  });
+  const reader = new LineReader(Number.POSITIVE_INFINITY);
   const opened = new Socket({
     fd: socketFd,
     readable: true,
@@ -102,7 +97,8 @@ function openSocket(): Socket {
       callback: (bytes, buffer) => {
         // Until now it has waited for the parent.
         toldAt = performance.now();
-        reader(Buffer.from(buffer.buffer, buffer.byteOffset, bytes));
+        for (const line of reader.take(Buffer.from(buffer.buffer, buffer.byteOffset, bytes)))
+          onLine(line);
         return true;
       },
     },

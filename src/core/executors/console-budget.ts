@@ -7,35 +7,39 @@ import { consoleBytesPerSecond } from './limits.ts';
 
 const windowMs = 1_000;
 
-export class ByteBudget {
-  readonly #onDropped: (bytes: number) => void;
+/** Of bytes or messages, in each second. */
+export class Budget {
+  readonly #perSecond: number;
+  readonly #onDropped: (count: number) => void;
   #windowStart = Number.NEGATIVE_INFINITY;
   #spent = 0;
   #dropped = 0;
 
-  constructor(onDropped: (bytes: number) => void) {
+  /** `onDropped` is called once a second while something is dropped. */
+  constructor(perSecond: number, onDropped: (count: number) => void = () => {}) {
+    this.#perSecond = perSecond;
     this.#onDropped = onDropped;
   }
 
-  /** Counts bytes; false once the second's budget is used up. */
-  spend(bytes: number): boolean {
+  /** False once the second's budget is used up. */
+  spend(count = 1): boolean {
     const now = performance.now();
     if (now - this.#windowStart >= windowMs) {
       this.#windowStart = now;
       this.#spent = 0;
     }
-    this.#spent += bytes;
-    if (this.#spent <= consoleBytesPerSecond) return true;
+    this.#spent += count;
+    if (this.#spent <= this.#perSecond) return true;
     // The only timer, and only while output is being dropped.
     if (this.#dropped === 0) setTimeout(() => this.#reportDropped(), windowMs).unref();
-    this.#dropped += bytes;
+    this.#dropped += count;
     return false;
   }
 
   #reportDropped(): void {
-    const bytes = this.#dropped;
+    const count = this.#dropped;
     this.#dropped = 0;
-    this.#onDropped(bytes);
+    this.#onDropped(count);
   }
 }
 
@@ -44,7 +48,7 @@ export type Print = (stream: 'stdout' | 'stderr', text: string) => string | unde
 
 /** Puts the budget, and `print` after it, before `process.stdout` and `process.stderr`; opens neither. */
 export function limitConsole(onDropped: (bytes: number) => void, print: Print): void {
-  const budget = new ByteBudget(onDropped);
+  const budget = new Budget(consoleBytesPerSecond, onDropped);
   for (const name of ['stdout', 'stderr'] as const) {
     const original = Object.getOwnPropertyDescriptor(process, name);
     let limited: NodeJS.WriteStream | undefined;
@@ -65,7 +69,7 @@ export function limitConsole(onDropped: (bytes: number) => void, print: Print): 
 
 function limitStream(
   stream: NodeJS.WriteStream,
-  budget: ByteBudget,
+  budget: Budget,
   print: (text: string) => string | undefined,
 ): NodeJS.WriteStream {
   const write = stream.write.bind(stream) as (...parts: unknown[]) => boolean;

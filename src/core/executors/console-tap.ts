@@ -5,7 +5,8 @@
  */
 import type { Readable } from 'node:stream';
 import type { Logger } from '../../kernel/log.ts';
-import { ByteBudget } from './console-budget.ts';
+import { Budget } from './console-budget.ts';
+import { consoleBytesPerSecond } from './limits.ts';
 import { type KnownSecrets, Pieces } from './redaction.ts';
 
 /** Bytes of stderr that are kept. */
@@ -21,7 +22,7 @@ export class ConsoleTap {
   readonly #streams: OutputStreams;
   readonly #pid: number | undefined;
   readonly #log: Pick<Logger, 'info' | 'warn'>;
-  readonly #budget: ByteBudget;
+  readonly #budget: Budget;
   #kept: Buffer = Buffer.alloc(0);
 
   /** `pid` is for the log; `secrets` are those of the runs so far. */
@@ -34,7 +35,7 @@ export class ConsoleTap {
     this.#streams = streams;
     this.#pid = pid;
     this.#log = log;
-    this.#budget = new ByteBudget((bytes) =>
+    this.#budget = new Budget(consoleBytesPerSecond, (bytes) =>
       log.warn({ executor: pid, bytes }, 'skills print too much; bytes were dropped'),
     );
     for (const name of ['stdout', 'stderr'] as const) this.#read(name, secrets);

@@ -1,18 +1,22 @@
 import { describe, expect, test } from 'vitest';
-import { attributeDeath, type Death, type RunFacts } from './death-attribution.ts';
+import { request } from '../../../test/fixtures/skills/driver.ts';
+import type { ActiveRun, StopRequest } from './active-run.ts';
+import { attributeDeath, type Death, type Suspect } from './death-attribution.ts';
 
-function facts(changes: Partial<RunFacts> = {}): RunFacts {
-  return {
-    hasStarted: true,
-    isBeginning: false,
-    stopRequest: null,
-    hasReceived: false,
-    isOverdue: false,
-    isAlone: false,
-    hasOutlived: false,
-    timeoutMessage: 'run timed out after 100 ms',
-    ...changes,
-  };
+const accepted = { request: request('a/b', {}, { timeoutMs: 100 }) };
+
+/** A run that has begun, beside no code of ended ones. */
+function begun(changes: Partial<Omit<Suspect, 'run'>> & { id?: number } = {}): Suspect {
+  const { id = 1, ...facts } = changes;
+  const run = { id, accepted, stopRequest: undefined } as unknown as ActiveRun;
+  return { run, mayHaveBegun: true, hasOutlived: false, ...facts };
+}
+
+/** A run that was asked to stop. */
+function stopped(cause: StopRequest['cause'], changes: Partial<StopRequest> = {}): Suspect {
+  const stopRequest = { cause, receivedAt: undefined, isOverdue: false, ...changes };
+  const run = { id: 1, accepted, stopRequest } as unknown as ActiveRun;
+  return { run, mayHaveBegun: true, hasOutlived: false };
 }
 
 const timeout = { kind: 'timeout', message: 'run timed out after 100 ms' };
@@ -20,7 +24,7 @@ const neighbour = { kind: 'displaced', suspect: true };
 const bystander = { kind: 'displaced', suspect: false };
 
 test('a run that ends its own process by an exit code has failed; a signal may come from elsewhere', () => {
-  const exited = attributeDeath({ kind: 'ended', how: 'exit code 3' }, [facts()]);
+  const exited = attributeDeath({ kind: 'ended', how: 'exit code 3' }, [begun()]);
   expect(exited).toEqual([
     {
       kind: 'failed',
@@ -30,7 +34,7 @@ test('a run that ends its own process by an exit code has failed; a signal may c
     },
   ]);
   for (const how of ['SIGKILL', 'SIGSEGV', 'exit code 134, out of memory']) {
-    expect(attributeDeath({ kind: 'ended', how }, [facts()])).toMatchObject([{ kind: 'lost' }]);
+    expect(attributeDeath({ kind: 'ended', how }, [begun()])).toMatchObject([{ kind: 'lost' }]);
   }
 });
 
@@ -42,7 +46,7 @@ describe.each<[string, Death, string]>([
   ],
   [
     'stopped answering',
-    { kind: 'stalled', ms: 9 },
+    { kind: 'stalled', ms: 9, beginning: undefined },
     "the run blocked its executor's event loop for 9 ms",
   ],
   [
@@ -57,33 +61,28 @@ describe.each<[string, Death, string]>([
   ],
 ])('an executor that %s', (_, death, message) => {
   test('charges the only run', () => {
-    expect(attributeDeath(death, [facts()])).toEqual([{ kind: 'lost', message }]);
+    expect(attributeDeath(death, [begun()])).toEqual([{ kind: 'lost', message }]);
   });
 
   test('charges no run when there were several', () => {
-    expect(attributeDeath(death, [facts(), facts()])).toEqual([neighbour, neighbour]);
+    expect(attributeDeath(death, [begun(), begun()])).toEqual([neighbour, neighbour]);
   });
 
   test('charges the only run whose code may have begun', () => {
-    const outcomes = attributeDeath(death, [facts({ hasStarted: false }), facts()]);
+    const outcomes = attributeDeath(death, [begun({ mayHaveBegun: false }), begun()]);
     expect(outcomes).toEqual([bystander, { kind: 'lost', message }]);
   });
 
-  test('charges a run that was alone, even when its ping was not answered', () => {
-    const outcomes = attributeDeath(death, [facts({ hasStarted: false, isAlone: true })]);
-    expect(outcomes).toEqual([{ kind: 'lost', message }]);
-  });
-
   test('charges no run beside which another has ended, which may have left code behind', () => {
-    expect(attributeDeath(death, [facts({ hasOutlived: true })])).toEqual([neighbour]);
+    expect(attributeDeath(death, [begun({ hasOutlived: true })])).toEqual([neighbour]);
   });
 
   test('is a timeout for the only run if its deadline had passed', () => {
-    expect(attributeDeath(death, [facts({ stopRequest: 'timeout' })])).toEqual([timeout]);
+    expect(attributeDeath(death, [stopped('timeout')])).toEqual([timeout]);
   });
 
   test('ends an aborted run as aborted, and still counts it as a suspect', () => {
-    expect(attributeDeath(death, [facts({ stopRequest: 'abort' }), facts()])).toEqual([
+    expect(attributeDeath(death, [stopped('abort'), begun()])).toEqual([
       { kind: 'aborted' },
       neighbour,
     ]);
@@ -91,26 +90,24 @@ describe.each<[string, Death, string]>([
 });
 
 test('an executor that stopped answering charges the run that it was starting', () => {
-  const outcomes = attributeDeath({ kind: 'stalled', ms: 9 }, [
-    facts({ isBeginning: true }),
-    facts(),
-  ]);
+  const death: Death = { kind: 'stalled', ms: 9, beginning: 7 };
+  const outcomes = attributeDeath(death, [begun({ id: 7 }), begun()]);
   expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
 });
 
 test('an executor that stopped answering charges the run that it was starting, whatever has ended before', () => {
-  const starting = facts({ isBeginning: true, hasOutlived: true });
-  const outcomes = attributeDeath({ kind: 'stalled', ms: 9 }, [starting, facts()]);
+  const death: Death = { kind: 'stalled', ms: 9, beginning: 7 };
+  const outcomes = attributeDeath(death, [begun({ id: 7, hasOutlived: true }), begun()]);
   expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
 });
 
 test('an executor killed for an overdue run charges that run and no neighbour', () => {
   const outcomes = attributeDeath({ kind: 'overdue' }, [
-    facts({ stopRequest: 'timeout', hasReceived: true, isOverdue: true }),
-    facts(),
-    facts({ stopRequest: 'timeout' }),
-    facts({ stopRequest: 'timeout', hasReceived: true }),
-    facts({ stopRequest: 'abort' }),
+    stopped('timeout', { receivedAt: 1, isOverdue: true }),
+    begun(),
+    stopped('timeout'),
+    stopped('timeout', { receivedAt: 1 }),
+    stopped('abort'),
   ]);
   expect(outcomes).toEqual([timeout, bystander, bystander, timeout, { kind: 'aborted' }]);
 });
@@ -118,7 +115,7 @@ test('an executor killed for an overdue run charges that run and no neighbour', 
 test.each<Death['kind']>(['stopped', 'retired'])(
   'an executor that is %s aborts its runs',
   (kind) => {
-    expect(attributeDeath({ kind } as Death, [facts(), facts()])).toEqual([
+    expect(attributeDeath({ kind } as Death, [begun(), begun()])).toEqual([
       { kind: 'aborted' },
       { kind: 'aborted' },
     ]);

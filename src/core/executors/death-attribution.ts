@@ -3,14 +3,15 @@
  * A pure function. Charges a run only when no other run can be the cause. Every other run is displaced,
  * and its outcome says whether it is still a suspect.
  */
-import type { RunOutcome } from './run.ts';
+import { type ActiveRun, timeoutMessage } from './active-run.ts';
+import type { RunOutcome, RunRequest } from './run.ts';
 
 /** Why an executor ended. All but `retired` and `stopped` are faults. */
 export type Death =
   /** It ended without the pool's doing; `how` is `exit code 1`, `SIGSEGV`, `out of memory`. */
   | { readonly kind: 'ended'; readonly how: string }
-  /** Killed: its event loop did not answer. */
-  | { readonly kind: 'stalled'; readonly ms: number }
+  /** Killed: its event loop did not answer. `beginning` is the run that it was starting, where that is known. */
+  | { readonly kind: 'stalled'; readonly ms: number; readonly beginning: number | undefined }
   /** Killed: it held more memory than it may. */
   | { readonly kind: 'memory'; readonly mb: number }
   /** Killed: it sent a message that no executor sends. */
@@ -24,23 +25,13 @@ export type Death =
   /** Killed: the pool is stopping. */
   | { readonly kind: 'stopped' };
 
-/** The facts of an active run at the death of its executor. */
-export interface RunFacts {
+/** A run at the death of its executor. */
+export interface Suspect {
+  readonly run: ActiveRun;
   /** Its code may have begun. */
-  readonly hasStarted: boolean;
-  /** The child's process title named it as the run being started. */
-  readonly isBeginning: boolean;
-  /** Why it was asked to stop: its deadline, an abort, or null when it was not asked. */
-  readonly stopRequest: 'timeout' | 'abort' | null;
-  /** The child has read that request. */
-  readonly hasReceived: boolean;
-  /** Its grace period is over, and this run is the reason for the kill. */
-  readonly isOverdue: boolean;
-  /** It ran alone, as its request asked. */
-  readonly isAlone: boolean;
+  readonly mayHaveBegun: boolean;
   /** Another run of the executor has ended since shortly before it: code that it left behind may still execute. */
   readonly hasOutlived: boolean;
-  readonly timeoutMessage: string;
 }
 
 /** True when the death is a fault, which is counted and logged. */
@@ -49,22 +40,30 @@ export function isFault(death: Death): boolean {
 }
 
 /** The outcome of each run, in the order of `runs`. */
-export function attributeDeath(death: Death, runs: readonly RunFacts[]): RunOutcome[] {
+export function attributeDeath(death: Death, runs: readonly Suspect[]): RunOutcome[] {
   if (!isFault(death)) return runs.map(() => ({ kind: 'aborted' }));
   if (death.kind === 'overdue') return runs.map(attributeOverdue);
   const suspects = suspectsOf(death, runs);
-  const [first, second] = suspects;
-  const isOnly =
-    second === undefined && (first?.isBeginning === true || first?.hasOutlived === false);
-  const cause = isOnly ? first : undefined;
-  return runs.map((facts) => {
-    if (facts.stopRequest === 'abort') return { kind: 'aborted' };
-    if (facts !== cause) return { kind: 'displaced', suspect: suspects.includes(facts) };
-    if (facts.stopRequest === 'timeout') return { kind: 'timeout', message: facts.timeoutMessage };
+  const cause = causeOf(death, suspects);
+  return runs.map((one) => {
+    const { stopRequest, accepted } = one.run;
+    if (stopRequest?.cause === 'abort') return { kind: 'aborted' };
+    if (one !== cause) return { kind: 'displaced', suspect: suspects.includes(one) };
+    if (stopRequest !== undefined) return timeoutOf(accepted.request);
     const message = describeDeath(death);
     if (!isOwnExit(death)) return { kind: 'lost', message };
     return { kind: 'failed', code: 'skill_execution_failed', message, retryable: true };
   });
+}
+
+/** The only suspect, if no other code can be the cause. */
+function causeOf(death: Death, [first, second]: readonly Suspect[]): Suspect | undefined {
+  if (first === undefined || second !== undefined) return undefined;
+  return isBeginning(death, first) || !first.hasOutlived ? first : undefined;
+}
+
+function isBeginning(death: Death, { run }: Suspect): boolean {
+  return death.kind === 'stalled' && death.beginning === run.id;
 }
 
 /** An exit code, not a signal: only code in the process itself can set one. */
@@ -72,20 +71,21 @@ function isOwnExit(death: Death): boolean {
   return death.kind === 'ended' && /^exit code \d+$/.test(death.how);
 }
 
-function suspectsOf(death: Death, runs: readonly RunFacts[]): RunFacts[] {
-  if (death.kind === 'stalled') {
-    const beginning = runs.filter((facts) => facts.isBeginning);
-    if (beginning.length > 0) return beginning;
-  }
-  return runs.filter((facts) => facts.hasStarted || facts.isAlone);
+function suspectsOf(death: Death, runs: readonly Suspect[]): readonly Suspect[] {
+  const beginning = runs.find((one) => isBeginning(death, one));
+  return beginning === undefined ? runs.filter((one) => one.mayHaveBegun) : [beginning];
 }
 
-function attributeOverdue(facts: RunFacts): RunOutcome {
-  if (facts.stopRequest === 'abort') return { kind: 'aborted' };
-  if (facts.isOverdue || (facts.stopRequest === 'timeout' && facts.hasReceived)) {
-    return { kind: 'timeout', message: facts.timeoutMessage };
+function attributeOverdue({ run: { stopRequest, accepted } }: Suspect): RunOutcome {
+  if (stopRequest?.cause === 'abort') return { kind: 'aborted' };
+  if (stopRequest?.receivedAt !== undefined || stopRequest?.isOverdue) {
+    return timeoutOf(accepted.request);
   }
   return { kind: 'displaced', suspect: false };
+}
+
+function timeoutOf(request: RunRequest): RunOutcome {
+  return { kind: 'timeout', message: timeoutMessage(request) };
 }
 
 /** The error message for the owner of the run that caused the death. */
@@ -99,13 +99,8 @@ function describeDeath(death: Death): string {
       return `the run made its executor hold more than ${death.mb} MB of memory`;
     case 'garbled':
       return `the run wrote to its executor's own socket: ${death.how}`;
-    case 'overdue':
-      return 'a run passed its deadline and did not stop';
-    case 'unready':
-      return 'the executor did not become ready';
-    case 'retired':
-      return 'the executor was no longer needed';
-    case 'stopped':
-      return 'the pool was stopped';
+    default:
+      // Of the others no run is the cause.
+      return death.kind;
   }
 }

@@ -3,45 +3,26 @@
  * Promises that every run that was given to the child is settled exactly once, at the latest when the
  * child is gone.
  */
-import { type ActiveRun, timeoutMessage } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import type { Channel } from './channel.ts';
 import { type Child, explainExit, killGroup } from './child-process.ts';
-import type { ByteBudget } from './console-budget.ts';
+import type { PooledChild } from './child-starts.ts';
+import type { Budget } from './console-budget.ts';
 import type { ConsoleTap } from './console-tap.ts';
-import { attributeDeath, type Death, isFault, type RunFacts } from './death-attribution.ts';
+import { attributeDeath, type Death, isFault } from './death-attribution.ts';
 import type { Heartbeat } from './heartbeat.ts';
-import type { FoundSkills, Loading } from './loading.ts';
+import type { Loading } from './loading.ts';
 import type { PoolSettings } from './pool-options.ts';
 import type { KnownSecrets } from './redaction.ts';
 
 /** Milliseconds to wait for the messages of a child that has exited. */
 const socketDrainMs = 500;
 
-export interface ExecutorEvents {
-  /** It can take runs; `skills` are those that the first child found, none of the others. */
-  onReady(found: FoundSkills): void;
-  /** It was ready, and now takes no more runs. */
-  onUnavailable(): void;
-  /** Its process is gone and all its runs are settled. `startFailure` says why it was never ready. */
-  onGone(death: Death, startFailure: Error | undefined): void;
-  /** Whether one more child may drain. */
-  mayDrain(): boolean;
-}
-
-/** How a child is started. */
-export interface ExecutorStart {
-  /** It checks the skills, records them and reports them. */
-  readonly isFirst: boolean;
-  /** The port on which it waits for a debugger, or null. */
-  readonly inspectPort: number | null;
-}
-
 /** The state of one executor. */
 export interface ExecutorState {
   readonly settings: PoolSettings;
-  readonly start: ExecutorStart;
-  readonly events: ExecutorEvents;
+  readonly pooled: PooledChild;
   readonly child: Child;
   readonly channel: Channel;
   readonly heartbeat: Heartbeat;
@@ -58,14 +39,13 @@ interface ChildConsole {
   /** Of its runs: what it prints outside of them must not show any. */
   readonly secrets: KnownSecrets;
   /** Bounds what its runs print. */
-  readonly printed: ByteBudget;
+  readonly printed: Budget;
   /** Bounds the logged messages that belong to no run. */
-  readonly mayLogStray: () => boolean;
+  readonly strays: Budget;
 }
 
 /** What the watch needs to know. */
 interface Activity {
-  isFresh: boolean;
   wasBusy: boolean;
   /** The memory that the child reported last. */
   reportedBytes: number;
@@ -79,9 +59,7 @@ interface Life {
   exitCause: Death;
   drainTimer: NodeJS.Timeout | undefined;
   /** The settled runs whose code may still execute. */
-  readonly abandoned: RunFacts[];
-  /** The run that it was starting when it stopped answering. */
-  beginning: number | undefined;
+  readonly abandoned: ActiveRun[];
 }
 
 /** A run's grace period is over: the executor drains if it answers, and is killed if not. */
@@ -91,7 +69,7 @@ export function onOverdue(state: ExecutorState, run: ActiveRun): void {
     run.stopRequest?.receivedAt !== undefined &&
     activeRuns.count() > 1 &&
     settings.drainMs > 0 &&
-    (life.phase === 'draining' || state.events.mayDrain());
+    (life.phase === 'draining' || state.pooled.mayDrain());
   if (!mayStay) {
     die(state, { kind: 'overdue' });
     return;
@@ -100,20 +78,19 @@ export function onOverdue(state: ExecutorState, run: ActiveRun): void {
   // goes on until the child is killed.
   const { skill } = run.accepted.request;
   settings.log.warn({ executor: child.pid, skill }, 'a run did not stop; its executor is replaced');
-  const facts = factsOf(state, run);
-  const [outcome] = attributeDeath({ kind: 'overdue' }, [facts]);
+  const [outcome] = attributeDeath({ kind: 'overdue' }, activeRuns.suspects([run]));
   if (outcome !== undefined) activeRuns.remove(run, outcome);
-  life.abandoned.push(facts);
+  life.abandoned.push(run);
   drain(state, { kind: 'overdue' });
   life.drainTimer ??= setTimeout(() => die(state, life.exitCause), settings.drainMs);
 }
 
 /** Takes no more runs, and ends when the last run has ended. */
-export function drain({ life, events }: ExecutorState, cause: Death): void {
+export function drain({ life, pooled }: ExecutorState, cause: Death): void {
   life.exitCause = cause;
   if (life.phase !== 'ready') return;
   life.phase = 'draining';
-  events.onUnavailable();
+  pooled.onUnavailable();
 }
 
 /** Ends a draining executor whose last run has ended. */
@@ -123,13 +100,13 @@ export function endIfDrained(state: ExecutorState): void {
 }
 
 /** Kills the child, unless it is dying already. */
-export function die({ life, child, events }: ExecutorState, cause: Death): void {
+export function die({ life, child, pooled }: ExecutorState, cause: Death): void {
   if (life.phase === 'dying' || life.phase === 'gone') return;
   const wasReady = life.phase === 'ready';
   life.phase = 'dying';
   life.death = cause;
   killGroup(child.pid);
-  if (wasReady) events.onUnavailable();
+  if (wasReady) pooled.onUnavailable();
 }
 
 /** The child has exited, or could not be started; `how` describes it. */
@@ -161,13 +138,12 @@ function finalize(state: ExecutorState): void {
   child.socket.destroy();
   tap.close();
   const left = activeRuns.all();
-  const runs = left.map((run) => factsOf(state, run, life.beginning));
   // The code of abandoned runs still ran, so one of them may be the cause.
-  const outcomes = attributeDeath(death, [...runs, ...life.abandoned]);
+  const outcomes = attributeDeath(death, activeRuns.suspects([...left, ...life.abandoned]));
   // When the first child cannot start, the program ends and reports the reason.
   const how = death.kind === 'ended' ? death.how : death.kind;
   const startFailure = loading.failure(how, tap.tail());
-  const isFirstStart = state.start.isFirst && startFailure !== undefined;
+  const isFirstStart = state.pooled.isFirst && startFailure !== undefined;
   if (isFault(death) && !isFirstStart) {
     const facts = { executor: child.pid, death, runs: left.length };
     state.settings.log.warn(facts, 'an executor died');
@@ -176,26 +152,7 @@ function finalize(state: ExecutorState): void {
     const run = left[i];
     if (run !== undefined) activeRuns.remove(run, outcome);
   }
-  state.events.onGone(death, startFailure);
-}
-
-/** The facts of a run that `attributeDeath` needs; `beginning` is the run that the child was starting at its death. */
-function factsOf(
-  { activeRuns, heartbeat }: ExecutorState,
-  run: ActiveRun,
-  beginning?: number,
-): RunFacts {
-  const { stopRequest, accepted } = run;
-  return {
-    hasStarted: heartbeat.hasAnswered(run.ping),
-    isBeginning: run.id === beginning,
-    stopRequest: stopRequest?.cause ?? null,
-    hasReceived: stopRequest?.receivedAt !== undefined,
-    isOverdue: stopRequest?.isOverdue === true,
-    isAlone: accepted.request.alone === true,
-    hasOutlived: activeRuns.hasOutlived(run),
-    timeoutMessage: timeoutMessage(accepted.request),
-  };
+  state.pooled.onGone(death, startFailure);
 }
 
 function explained(death: Death, stderrTail: string): Death {

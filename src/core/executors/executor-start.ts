@@ -4,17 +4,12 @@ import type { LoadPlan } from '../skills/sources/load-plan.ts';
 import { ActiveRuns } from './active-runs.ts';
 import { Channel } from './channel.ts';
 import { spawnChild } from './child-process.ts';
-import { ByteBudget } from './console-budget.ts';
+import type { PooledChild } from './child-starts.ts';
+import { Budget } from './console-budget.ts';
 import { ConsoleTap } from './console-tap.ts';
-import {
-  die,
-  type ExecutorEvents,
-  type ExecutorStart,
-  type ExecutorState,
-  onOverdue,
-} from './executor-end.ts';
+import { die, type ExecutorState, onOverdue } from './executor-end.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { createRate, straysPerSecond } from './limits.ts';
+import { consoleBytesPerSecond, straysPerSecond } from './limits.ts';
 import { Loading } from './loading.ts';
 import { readMark } from './now-running.ts';
 import type { PoolSettings } from './pool-options.ts';
@@ -24,12 +19,11 @@ import type { SnapshotFile } from './snapshot-file.ts';
 /** Throws where no process can be started. */
 export function startChild(
   settings: PoolSettings,
-  start: ExecutorStart,
-  events: ExecutorEvents,
+  pooled: PooledChild,
   snapshot: SnapshotFile,
 ): ExecutorState {
   const { clock, log, memoryMb, env, skillsDirs, graceMs, loadMs, plan } = settings;
-  const { isFirst, inspectPort } = start;
+  const { isFirst, port: inspectPort } = pooled;
   const isPrepared = isFirst && plan !== null;
   const setAside = snapshot.filesSetAside();
   const child = spawnChild({
@@ -53,8 +47,7 @@ export function startChild(
   const secrets = new KnownSecrets();
   const state: ExecutorState = {
     settings,
-    start,
-    events,
+    pooled,
     child,
     channel,
     heartbeat,
@@ -72,17 +65,16 @@ export function startChild(
     console: {
       tap: new ConsoleTap(child.process, pid, log, secrets),
       secrets,
-      printed: new ByteBudget(() => {}),
-      mayLogStray: createRate(straysPerSecond),
+      printed: new Budget(consoleBytesPerSecond),
+      strays: new Budget(straysPerSecond),
     },
-    activity: { isFresh: true, wasBusy: false, reportedBytes: 0 },
+    activity: { wasBusy: false, reportedBytes: 0 },
     life: {
       phase: 'starting',
       death: undefined,
       exitCause: { kind: 'retired' },
       drainTimer: undefined,
       abandoned: [],
-      beginning: undefined,
     },
   };
   if (isPrepared) void loadAfter(state, plan);

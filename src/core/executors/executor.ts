@@ -3,26 +3,19 @@
  * Promises that no message of the child can do more than end the child. Knows no other executor and
  * chooses no runs. `executor-end.ts` is how it ends.
  */
-import type { AcceptedRun } from './active-run.ts';
+import type { ActiveRun } from './active-run.ts';
 import { logStrayMessage, takeRunMessage } from './child-messages.ts';
-import {
-  die,
-  drain,
-  type ExecutorEvents,
-  type ExecutorStart,
-  type ExecutorState,
-  endIfDrained,
-  onExit,
-} from './executor-end.ts';
+import type { PooledChild } from './child-starts.ts';
+import { die, drain, type ExecutorState, endIfDrained, onExit } from './executor-end.ts';
 import { startChild } from './executor-start.ts';
 import { frameBytesMax } from './limits.ts';
-import { createLineReader } from './lines.ts';
+import { LineReader } from './lines.ts';
 import { memoryLevel, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
 import type { PoolSettings } from './pool-options.ts';
+import type { PoolRun } from './pool-run.ts';
 import { type ChildMessage, readChildLine } from './protocol.ts';
 import { formsOf } from './redaction.ts';
-import type { RunControls } from './run.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
 /** An executor that is silent for this many milliseconds is doubtful. */
@@ -32,13 +25,8 @@ export class Executor {
   readonly #state: ExecutorState;
 
   /** Starts the child. Throws where no process can be started. */
-  constructor(
-    settings: PoolSettings,
-    start: ExecutorStart,
-    events: ExecutorEvents,
-    snapshot: SnapshotFile,
-  ) {
-    const state = startChild(settings, start, events, snapshot);
+  constructor(settings: PoolSettings, pooled: PooledChild, snapshot: SnapshotFile) {
+    const state = startChild(settings, pooled, snapshot);
     this.#state = state;
     readMessages(state);
     const { child } = state;
@@ -62,11 +50,6 @@ export class Executor {
     return this.#state.activeRuns.count();
   }
 
-  /** No run was ever given to it. */
-  get isFresh(): boolean {
-    return this.#state.activity.isFresh;
-  }
-
   /** It may be killed soon, or does not answer: the pool prefers other executors. */
   isDoubtful(): boolean {
     const { activeRuns, heartbeat } = this.#state;
@@ -79,17 +62,20 @@ export class Executor {
   }
 
   /** Sends it a run; only while it is ready. */
-  run(accepted: AcceptedRun): RunControls {
+  run(accepted: PoolRun): ActiveRun {
     const { activeRuns, activity, console } = this.#state;
-    activity.isFresh = false;
     activity.wasBusy = true;
     const { settings } = accepted.request;
     if (settings !== undefined) console.secrets.add(formsOf(settings.secrets));
-    const started = activeRuns.start(accepted);
-    return {
-      abort: (reason) => activeRuns.abort(started, reason),
-      suspend: () => activeRuns.suspend(started),
-    };
+    return activeRuns.start(accepted);
+  }
+
+  abort(run: ActiveRun, reason: string): void {
+    this.#state.activeRuns.abort(run, reason);
+  }
+
+  suspend(run: ActiveRun): void {
+    this.#state.activeRuns.suspend(run);
   }
 
   /** Tells all its runs to stop. */
@@ -111,13 +97,11 @@ export class Executor {
 
 /** Takes the child's messages. After one garbled message, all later ones are ignored. */
 function readMessages(state: ExecutorState): void {
-  const read = createLineReader({
-    maxBytes: frameBytesMax,
-    onLine: (line) => takeLine(state, line),
-    onOverflow: () => garbled(state, 'a line was too long'),
-  });
+  const reader = new LineReader(frameBytesMax);
   state.child.socket.on('data', (chunk: Buffer) => {
-    if (!isGarbled(state)) read(chunk);
+    if (isGarbled(state)) return;
+    for (const line of reader.take(chunk)) takeLine(state, line);
+    if (reader.isTooLong) garbled(state, 'a line was too long');
   });
 }
 
@@ -171,12 +155,12 @@ function onStartMessage(
   else if (step === 'refused') die(state, { kind: 'unready' });
   else if (step === 'ready') {
     state.life.phase = 'ready';
-    const { child, start, settings } = state;
-    if (start.inspectPort !== null) {
-      const facts = { executor: child.pid, port: start.inspectPort };
+    const { child, pooled, settings } = state;
+    if (pooled.port !== null) {
+      const facts = { executor: child.pid, port: pooled.port };
       settings.log.info(facts, 'an executor can be debugged');
     }
-    state.events.onReady(state.loading.found());
+    pooled.onReady(state.loading.found());
   }
 }
 
@@ -189,14 +173,13 @@ function isGarbled({ life }: ExecutorState): boolean {
 }
 
 function watch(state: ExecutorState, wasAbsent: boolean): boolean {
-  const { life, activity, activeRuns, heartbeat, settings, start, child } = state;
+  const { life, activity, activeRuns, heartbeat, settings, pooled, child } = state;
   if (life.phase !== 'ready' && life.phase !== 'draining') return false;
   if (activeRuns.count() === 0 && !activity.wasBusy && heartbeat.silentMs() === 0) return false;
   if (wasAbsent) heartbeat.forgive();
   watchMemory(state);
-  if (heartbeat.stalledMs() > settings.stallMs && start.inspectPort === null) {
-    life.beginning = readMark(child.pid);
-    die(state, { kind: 'stalled', ms: settings.stallMs });
+  if (heartbeat.stalledMs() > settings.stallMs && pooled.port === null) {
+    die(state, { kind: 'stalled', ms: settings.stallMs, beginning: readMark(child.pid) });
   } else if (heartbeat.silentMs() === 0) {
     // One more ping after the last run: code that it left behind may block the loop.
     activity.wasBusy = activeRuns.count() > 0;
@@ -211,7 +194,7 @@ function watchMemory(state: ExecutorState): void {
   const limitMb = memoryLimitMb(settings.memoryMb);
   const memory = memoryLevel({ pid: child.pid, reportedBytes }, limitMb);
   if (memory === 'too much') die(state, { kind: 'memory', mb: limitMb });
-  else if (memory === 'much' && state.life.phase === 'ready' && state.events.mayDrain()) {
+  else if (memory === 'much' && state.life.phase === 'ready' && state.pooled.mayDrain()) {
     const facts = { executor: child.pid, limitMb };
     settings.log.info(facts, 'an executor holds much memory and is replaced');
     drain(state, { kind: 'retired' });

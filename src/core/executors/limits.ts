@@ -39,15 +39,3 @@ export const callDepthMax = 8;
 export const consoleBytesPerSecond = 65_536;
 /** Errors outside of runs that a child reports in a second. */
 export const straysPerSecond = 20;
-
-/** True for the first `perSecond` calls of each second. */
-export function createRate(perSecond: number): () => boolean {
-  let second = 0;
-  let count = 0;
-  return () => {
-    const now = Math.floor(performance.now() / 1_000);
-    count = now === second ? count + 1 : 1;
-    second = now;
-    return count <= perSecond;
-  };
-}

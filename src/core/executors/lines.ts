@@ -7,34 +7,43 @@ import type { ChildMessage } from './protocol.ts';
 
 const newline = 10;
 
-/** Feeds chunks in, gets whole lines out. Chunks may be reused by the caller after the call. */
-export function createLineReader(options: {
-  /** Bytes of one line; `onOverflow` is called once it is longer. */
-  maxBytes: number;
-  onLine: (line: string) => void;
-  onOverflow: () => void;
-}): (chunk: Buffer) => void {
-  let parts: Buffer[] = [];
-  let held = 0;
-  const take = (chunk: Buffer, start: number, end: number): string => {
-    if (held === 0) return chunk.toString('utf8', start, end);
-    const line = Buffer.concat([...parts, chunk.subarray(start, end)]).toString('utf8');
-    parts = [];
-    held = 0;
-    return line;
-  };
-  return (chunk) => {
+/** Takes chunks, which the caller may reuse, and gives whole lines. */
+export class LineReader {
+  readonly #maxBytes: number;
+  #parts: Buffer[] = [];
+  #held = 0;
+  /** A line has more than `maxBytes`; there are no more lines then. */
+  isTooLong = false;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The lines that end in the chunk. */
+  *take(chunk: Buffer): Generator<string, void> {
     let start = 0;
     for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
-      if (held + end - start > options.maxBytes) return options.onOverflow();
-      options.onLine(take(chunk, start, end));
+      if (!this.#fits(end - start)) return;
+      yield this.#joined(chunk, start, end);
       start = end + 1;
     }
-    if (start === chunk.length) return;
-    held += chunk.length - start;
-    if (held > options.maxBytes) return options.onOverflow();
-    parts.push(Buffer.from(chunk.subarray(start)));
-  };
+    if (start === chunk.length || !this.#fits(chunk.length - start)) return;
+    this.#held += chunk.length - start;
+    this.#parts.push(Buffer.from(chunk.subarray(start)));
+  }
+
+  #fits(bytes: number): boolean {
+    if (this.#held + bytes > this.#maxBytes) this.isTooLong = true;
+    return !this.isTooLong;
+  }
+
+  #joined(chunk: Buffer, start: number, end: number): string {
+    if (this.#held === 0) return chunk.toString('utf8', start, end);
+    const line = Buffer.concat([...this.#parts, chunk.subarray(start, end)]).toString('utf8');
+    this.#parts = [];
+    this.#held = 0;
+    return line;
+  }
 }
 
 /** Messages, each as JSON text, on their way into one line. */

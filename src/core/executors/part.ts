@@ -2,6 +2,8 @@
  * A run as its child process keeps it, and the parts of it: the run itself, and each skill that it calls.
  * A part numbers the steps of equal names in the order in which they are asked for.
  */
+import type { Validate } from '../../kernel/json-schema.ts';
+import type { SkillDefinition } from '../skills/definition.ts';
 import type { RunSettings } from '../skills/settings.ts';
 import type { Outbox } from './lines.ts';
 import type { Progress } from './progress.ts';
@@ -58,13 +60,21 @@ export interface RunClock {
   pause(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** The way from a run to the platform. */
+/** A skill as the child runs it. */
+export interface Runnable {
+  readonly run: SkillDefinition['run'];
+  readonly validateInput: Validate;
+  readonly validateOutput: Validate;
+}
+
+export type Skills = Pick<ReadonlyMap<string, Runnable>, 'get'>;
+
+/** What the runs of a child share. */
 export interface Platform {
+  readonly skills: Skills;
   readonly clock: RunClock;
   readonly outbox: Outbox;
   readonly progress: Progress;
-  /** Runs a skill inside the run, called by `caller`. */
-  callSkill(caller: Part, skill: string, input: unknown): Promise<unknown>;
 }
 
 /** A part whose code has asked for nothing. */

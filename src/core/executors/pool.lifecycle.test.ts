@@ -349,7 +349,7 @@ describe.each([false, true])('a run that asks whether it may begin (alone: %s)',
       asking.isAsked = true;
       return promise;
     };
-    const run = pool.run(request('good/echo', {}, { alone, mayBegin }), silentHandlers);
+    const run = pool.run(request('good/echo', {}, { alone }), { ...silentHandlers, mayBegin });
     return Object.assign(asking, { run, answer: resolve });
   }
   const untilAsked = (asking: { isAsked: boolean }) =>

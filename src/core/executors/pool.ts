@@ -6,13 +6,13 @@
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { LeftOutSkill } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
-import type { AcceptedRun } from './active-run.ts';
 import type { Executor } from './executor.ts';
 import type { FoundSkills } from './loading.ts';
 import { type PoolOptions, type PoolSettings, readPoolOptions } from './pool-options.ts';
+import { PoolRun } from './pool-run.ts';
 import { IdleTimer, Watch } from './pool-timers.ts';
 import { ProcessPool } from './process-pool.ts';
-import type { RunControls, RunHandle, RunHandlers, RunOutcome, RunRequest } from './run.ts';
+import type { RunHandle, RunHandlers, RunRequest } from './run.ts';
 
 export interface PoolStats {
   /** Ready children, including the spare. */
@@ -55,14 +55,6 @@ const watchMs = 200;
 /** Checks within the time after which a silent child is killed. */
 const watchesPerStall = 5;
 
-/** A run that waits for a child, and then for the answer of its `mayBegin`. */
-interface WaitingRun {
-  readonly accepted: AcceptedRun;
-  readonly since: number;
-  mayBegin: RunRequest['mayBegin'];
-  begin(controls: RunControls): void;
-}
-
 /**
  * Starts the first child and waits for it. Rejects with the loader's SkillLoadError (one sentence
  * that names the file and the fault) when the skills do not load.
@@ -73,16 +65,16 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
   return pool;
 }
 
-class ChildPool implements ExecutorPool {
+export class ChildPool implements ExecutorPool {
   readonly #settings: PoolSettings;
   readonly #processes: ProcessPool;
   readonly #watch: Watch;
   readonly #idleTimer: IdleTimer;
-  readonly #waiting = new Set<WaitingRun>();
+  readonly #waiting = new Set<PoolRun>();
   /** The waiting runs that must be alone. */
-  readonly #waitingAlone = new Set<WaitingRun>();
-  /** The runs for which a child is ready and `mayBegin` has not answered, each with what settles it. */
-  readonly #unpermitted = new Map<WaitingRun, AcceptedRun>();
+  readonly #waitingAlone = new Set<PoolRun>();
+  /** The runs for which a child is ready and `mayBegin` has not answered. */
+  readonly #unpermitted = new Set<PoolRun>();
   #inFlight = 0;
   #stopping: Promise<void> | undefined;
   #isRetired = false;
@@ -117,26 +109,20 @@ class ChildPool implements ExecutorPool {
   }
 
   run(request: RunRequest, handlers: RunHandlers): RunHandle {
-    const { promise, resolve } = Promise.withResolvers<RunOutcome>();
-    if (this.#stopping !== undefined || this.#isRetired) {
-      resolve({ kind: 'aborted' });
-      return { outcome: promise, abort() {}, suspend() {} };
-    }
+    const run = new PoolRun(this, request, handlers);
+    if (this.#stopping !== undefined || this.#isRetired) return run.refuse();
     this.#inFlight += 1;
-    const settle = (outcome: RunOutcome): void => {
-      this.#onEnd();
-      resolve(outcome);
-    };
-    const accepted: AcceptedRun = { request, handlers, settle };
     this.#processes.grow();
-    const mayTake = !request.alone && !request.mayBegin && this.#waiting.size === 0;
+    const mayTake = !request.alone && !run.needsPermission && this.#waiting.size === 0;
     const executor = mayTake ? this.#processes.choose() : undefined;
-    const controls =
-      executor === undefined ? this.#wait(accepted) : this.#assign(executor, accepted);
-    return { outcome: promise, ...controls };
+    if (executor === undefined) this.#enqueue(run);
+    else this.#give(executor, run);
+    return run;
   }
 
-  #onEnd(): void {
+  /** A run is about to be settled. */
+  onEnd({ reserved }: PoolRun): void {
+    if (reserved !== undefined) this.#processes.release(reserved);
     this.#inFlight -= 1;
     if (this.#inFlight > 0) return;
     this.#awaitIdle(this.#settings.idleMs);
@@ -168,9 +154,10 @@ class ChildPool implements ExecutorPool {
     return this.#stopped.promise;
   }
 
-  #assign(executor: Executor, accepted: AcceptedRun): RunControls {
-    this.#watch.begin();
-    return executor.run(accepted);
+  #enqueue(run: PoolRun): void {
+    run.since ??= this.#settings.clock.monotonic();
+    (run.request.alone ? this.#waitingAlone : this.#waiting).add(run);
+    this.#assignWaiting();
   }
 
   /** Gives waiting runs to children that can take them. */
@@ -179,73 +166,47 @@ class ChildPool implements ExecutorPool {
       const executor = this.#processes.choose();
       if (executor === undefined) break;
       this.#waiting.delete(run);
-      this.#give(executor, run, run.accepted);
+      this.#give(executor, run);
     }
     for (const run of this.#waitingAlone) {
       const executor = this.#processes.reserve(this.#waitingAlone.size);
       if (executor === undefined) break;
       this.#waitingAlone.delete(run);
-      const settle = (outcome: RunOutcome): void => {
-        this.#processes.release(executor);
-        run.accepted.settle(outcome);
-      };
-      this.#give(executor, run, { ...run.accepted, settle });
+      run.reserved = executor;
+      this.#give(executor, run);
     }
   }
 
-  #give(executor: Executor, run: WaitingRun, accepted: AcceptedRun): void {
-    const { mayBegin } = run;
-    if (mayBegin === undefined) run.begin(this.#assign(executor, accepted));
-    else void this.#giveIfPermitted(executor, run, accepted, mayBegin());
+  #give(executor: Executor, run: PoolRun): void {
+    if (run.needsPermission) {
+      void this.#giveIfPermitted(executor, run);
+      return;
+    }
+    this.#watch.begin();
+    run.begin(executor);
   }
 
-  async #giveIfPermitted(
-    executor: Executor,
-    run: WaitingRun,
-    accepted: AcceptedRun,
-    permission: Promise<boolean>,
-  ): Promise<void> {
-    this.#unpermitted.set(run, accepted);
-    const isPermitted = await permission;
+  async #giveIfPermitted(executor: Executor, run: PoolRun): Promise<void> {
+    this.#unpermitted.add(run);
+    const isPermitted = await run.handlers.mayBegin?.();
     // It was aborted meanwhile.
     if (!this.#unpermitted.delete(run)) return;
-    if (!isPermitted) accepted.settle({ kind: 'aborted' });
-    else if (accepted.request.alone && executor.isReady) {
-      run.begin(this.#assign(executor, accepted));
-    } else {
+    run.needsPermission = false;
+    if (!isPermitted) run.settle({ kind: 'aborted' });
+    else if (run.reserved !== undefined && executor.isReady) this.#give(executor, run);
+    else {
       // Another child may be the better one by now, or that one may have ended.
-      this.#processes.release(executor);
-      run.mayBegin = undefined;
-      this.#queueFor(accepted).add(run);
-      this.#assignWaiting();
+      if (run.reserved !== undefined) this.#processes.release(run.reserved);
+      run.reserved = undefined;
+      this.#enqueue(run);
     }
   }
 
-  #wait(accepted: AcceptedRun): RunControls {
-    const queue = this.#queueFor(accepted);
-    let controls: RunControls = {
-      abort: () => {
-        const settling = queue.delete(run) ? accepted : this.#unpermitted.get(run);
-        this.#unpermitted.delete(run);
-        settling?.settle({ kind: 'aborted' });
-      },
-      suspend() {},
-    };
-    const run: WaitingRun = {
-      accepted,
-      since: this.#settings.clock.monotonic(),
-      mayBegin: accepted.request.mayBegin,
-      begin(given) {
-        controls = given;
-      },
-    };
-    queue.add(run);
-    this.#assignWaiting();
-    return { abort: (reason) => controls.abort(reason), suspend: () => controls.suspend() };
-  }
-
-  #queueFor({ request }: AcceptedRun): Set<WaitingRun> {
-    return request.alone === true ? this.#waitingAlone : this.#waiting;
+  /** Ends a run that no child has taken. */
+  withdraw(run: PoolRun): void {
+    for (const runs of [this.#waiting, this.#waitingAlone, this.#unpermitted]) {
+      if (runs.delete(run)) run.settle({ kind: 'aborted' });
+    }
   }
 
   #waitingRuns(): number {
@@ -274,12 +235,9 @@ class ChildPool implements ExecutorPool {
   }
 
   async #stopAll(graceMs: number): Promise<void> {
-    for (const queue of [this.#waiting, this.#waitingAlone]) {
-      for (const { accepted } of queue) accepted.settle({ kind: 'aborted' });
-      queue.clear();
+    for (const runs of [this.#waiting, this.#waitingAlone, this.#unpermitted]) {
+      for (const run of runs) this.withdraw(run);
     }
-    for (const accepted of this.#unpermitted.values()) accepted.settle({ kind: 'aborted' });
-    this.#unpermitted.clear();
     this.#processes.abortAll('the platform is stopping');
     if (this.#inFlight > 0) {
       const allEnded = Promise.withResolvers<void>();

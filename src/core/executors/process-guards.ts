@@ -6,8 +6,9 @@
  */
 import { syncBuiltinESMExports } from 'node:module';
 import type { ChildRuns } from './child-runs.ts';
+import { Budget } from './console-budget.ts';
 import { cutError, describeFailure, plainFailure } from './failure.ts';
-import { createRate, straysPerSecond } from './limits.ts';
+import { straysPerSecond } from './limits.ts';
 import { redactedStray } from './redaction.ts';
 
 /** Reports an error that failed no run to the parent; `skill` threw it, or is null when unknown. */
@@ -31,7 +32,7 @@ export const endProcess: () => never = (() => {
 
 /** Installs the guards. To be called before skills are loaded. */
 export function installGuards(runs: ChildRuns, reportStray: ReportStray): void {
-  const mayReport = createRate(straysPerSecond);
+  const strays = new Budget(straysPerSecond);
   refuseExits((what) => {
     const error = new ExitRefused(`a skill may not end its process: it called ${what}`);
     const run = runs.current();
@@ -42,7 +43,7 @@ export function installGuards(runs: ChildRuns, reportStray: ReportStray): void {
     const run = runs.current();
     if (run !== undefined && runs.fail(run, describeFailure(thrown, run))) return;
     if (thrown instanceof ExitRefused && run !== undefined) return;
-    if (!mayReport()) return;
+    if (!strays.spend()) return;
     const { message, stack } = describeFailure(thrown, run);
     reportStray(run?.skill ?? null, cutError(redactedStray(stack ?? message)));
   };

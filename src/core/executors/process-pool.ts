@@ -125,10 +125,7 @@ export class ProcessPool {
     this.wantedAlone = Math.max(0, Math.min(demand, free));
     replenish(this);
     if (free <= 0) return undefined;
-    const spare = findChild(
-      this,
-      ({ role, executor }) => role === 'spare' && executor.isReady && executor.isFresh,
-    );
+    const spare = findChild(this, ({ role, executor }) => role === 'spare' && executor.isReady);
     if (spare === undefined) return undefined;
     spare.role = 'exclusive';
     this.wantedAlone -= 1;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLineReader, Outbox } from './lines.ts';
+import { LineReader, Outbox } from './lines.ts';
 import { readChildLine } from './protocol.ts';
 
 describe('a line of a child', () => {
@@ -57,18 +57,10 @@ describe('a line reader', () => {
   function read(
     maxBytes: number,
     chunks: readonly string[],
-  ): { lines: string[]; overflows: number } {
-    const lines: string[] = [];
-    let overflows = 0;
-    const feed = createLineReader({
-      maxBytes,
-      onLine: (line) => lines.push(line),
-      onOverflow: () => {
-        overflows += 1;
-      },
-    });
-    for (const chunk of chunks) feed(Buffer.from(chunk, 'latin1'));
-    return { lines, overflows };
+  ): { lines: string[]; isTooLong: boolean } {
+    const reader = new LineReader(maxBytes);
+    const lines = chunks.flatMap((chunk) => [...reader.take(Buffer.from(chunk, 'latin1'))]);
+    return { lines, isTooLong: reader.isTooLong };
   }
 
   test('puts lines together from chunks of any size', () => {
@@ -85,18 +77,16 @@ describe('a line reader', () => {
   });
 
   test('copies chunks that the caller reuses', () => {
-    const lines: string[] = [];
-    const feed = createLineReader({ maxBytes: 9, onLine: (l) => lines.push(l), onOverflow() {} });
+    const reader = new LineReader(9);
     const chunk = Buffer.from('ab');
-    feed(chunk);
+    expect([...reader.take(chunk)]).toEqual([]);
     chunk.write('c\n');
-    feed(chunk);
-    expect(lines).toEqual(['abc']);
+    expect([...reader.take(chunk)]).toEqual(['abc']);
   });
 
   test('reports a line that is too long, whether it has ended or not', () => {
-    expect(read(3, ['abc\nabcd\n'])).toEqual({ lines: ['abc'], overflows: 1 });
-    expect(read(3, ['ab', 'cd']).overflows).toBe(1);
+    expect(read(3, ['abc\nabcd\n'])).toEqual({ lines: ['abc'], isTooLong: true });
+    expect(read(3, ['ab', 'cd']).isTooLong).toBe(true);
   });
 });
 

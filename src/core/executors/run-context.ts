@@ -1,14 +1,20 @@
 /**
- * The `ctx` of a run, in the child: its identity, its signal and its requests to the platform. Calls after
- * the end of the run have no effect. The members can be destructured (`const { log } = ctx`).
+ * The `ctx` of a run, in the child: its identity, its signal, its requests to the platform and the skills that it calls.
+ * Calls after the end of the run have no effect. The members can be destructured (`const { log } = ctx`).
  */
 import { cutToUnits } from '../../kernel/cut-text.ts';
+import { digestOf } from '../../kernel/digest.ts';
+import { inputDigestOf, wholeDigest } from '../../kernel/input-digest.ts';
+import { issuesText } from '../../kernel/json-schema.ts';
+import { permanentError } from '../../kernel/permanent-error.ts';
 import type { Memory, SkillContext, SkillMemory } from '../skills/definition.ts';
 import { ask } from './asks.ts';
 import { createGenerate } from './generate.ts';
 import { callDepthMax, noteCharsMax } from './limits.ts';
-import type { Part } from './part.ts';
-import { redacted } from './redaction.ts';
+import { readOutput } from './output.ts';
+import { newPart, type Part, takeNumbers } from './part.ts';
+import { recordedStep, type StepIdentity } from './recorded-steps.ts';
+import { redacted, redactedValue } from './redaction.ts';
 import { addLog, addMessage } from './run-reports.ts';
 import { signalOf } from './run-signal.ts';
 import { makeUuid } from './step-keys.ts';
@@ -51,7 +57,7 @@ export function createContext(part: Part): SkillContext {
       if (depth >= callDepthMax) {
         return Promise.reject(new Error(`skills may call skills ${callDepthMax} levels deep`));
       }
-      return platform.callSkill(part, `${skill}`, input);
+      return callSkill(part, `${skill}`, input);
     },
     get memory() {
       memory ??= createMemory(part);
@@ -92,4 +98,40 @@ function createMemory(part: Part): SkillMemory {
     recall: (wanted = {}) => ask(part, 'recall', wanted) as Promise<Memory[]>,
     forget: (id) => ask(part, 'forget', id) as Promise<boolean>,
   };
+}
+
+/**
+ * Runs the skill inside the run of `caller`, and returns its output. A call is a step of the run: it is recorded before
+ * it begins, and its output before the call resolves. A call that an earlier attempt finished is not made again.
+ */
+async function callSkill(caller: Part, name: string, input: unknown): Promise<unknown> {
+  // A skill that no executor has loaded may be one of a service outside, which the platform calls.
+  const skill = caller.platform.skills.get(name);
+  const copy: unknown = JSON.parse(JSON.stringify(input) ?? 'null');
+  const issues = skill?.validateInput(copy) ?? null;
+  if (issues !== null) {
+    throw permanentError(`the input of ${name} breaks its schema: ${issuesText(issues)}`);
+  }
+  // Without secrets, so that the call is the same once a secret was replaced.
+  const fullDigest = inputDigestOf(redactedValue(caller.run, copy));
+  const digest = wholeDigest(fullDigest);
+  // Numbered among equal calls, so that calls with other inputs may come in any order.
+  const nth = takeNumbers(counterOf(caller), `${name} ${digest}`);
+  const wanted: StepIdentity = { kind: 'skill', name, digest: fullDigest, nth };
+  return recordedStep(caller, wanted, {
+    async execute(step, settings) {
+      if (skill === undefined) {
+        return JSON.stringify(await ask(caller, 'call-remote', { skill: name, input: copy }, step));
+      }
+      const path = `${caller.path}/${digestOf(JSON.stringify([name, digest, nth]))}`;
+      const { run, platform, depth } = caller;
+      const part = newPart({ run, platform, depth: depth + 1, step, path }, settings);
+      const value = await skill.run(copy, createContext(part));
+      const output = readOutput(value, skill.validateOutput);
+      if ('failure' in output) throw permanentError(`${name} failed: ${output.failure.message}`);
+      return output.json;
+    },
+    // The call's own error, with its class and its fields.
+    failed: (thrown) => thrown,
+  });
 }

@@ -29,12 +29,6 @@ export interface RunRequest {
   readonly alone?: boolean;
   /** Of a skill that declares settings. */
   readonly settings?: RunSettings;
-  /**
-   * Called once an executor is ready for the run, before it gets it; without it the run begins at once. False ends the
-   * run as aborted. Whatever executes a run must call it: an attempt whose beginning is not recorded may be repeated.
-   * Never rejects.
-   */
-  readonly mayBegin?: () => Promise<boolean>;
 }
 
 /** A report of an executing run. Texts are well-formed, without NUL and within their limits. */
@@ -45,6 +39,12 @@ export type RunReport =
   | { type: 'message'; role: MessageRole; content: string; step?: number };
 
 export interface RunHandlers {
+  /**
+   * Called once an executor is ready for the run, before it gets it; without it the run begins at once. False ends the
+   * run as aborted. Whatever executes a run must call it: an attempt whose beginning is not recorded may be repeated.
+   * Never rejects.
+   */
+  mayBegin?(): Promise<boolean>;
   onReport(report: RunReport): void;
   /**
    * Answers a question of the run; the answer is a JSON value. A rejection reaches the skill as an

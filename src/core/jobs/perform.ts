@@ -7,13 +7,13 @@ import type { YieldSlot } from '../../adapters/queue/queue.ts';
 import type { Context } from '../context/context.ts';
 import type { RunOutcome } from '../executors/run.ts';
 import { settlePatiently } from '../leases/settle-patiently.ts';
-import type { RunSettings, SkillSettings } from '../skills/settings.ts';
+import type { SkillSettings } from '../skills/settings.ts';
 import { type Admission, skillOf } from './admission.ts';
 import type { Runs } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import { recordBegun } from './leases.store.ts';
 import { queueOf } from './queues.ts';
-import { type RunExtras, startRun } from './run.ts';
+import { startRun } from './run.ts';
 import { settingsOfRun } from './run-settings.ts';
 import { RunningJob, type RunningJobs } from './running-jobs.ts';
 import type { Settlement, Settler } from './settle.ts';
@@ -78,7 +78,8 @@ export class Performer {
     if (found && 'outcome' in found) {
       return this.#finish({ job, outcome: found.outcome, messages: [] });
     }
-    const run = startRun(runs, job, options, this.#extrasOf(job, found?.settings));
+    const mayBegin = isLastAttempt(job) ? () => this.#mayBegin(job) : undefined;
+    const run = startRun(runs, job, options, found?.settings, mayBegin);
     const beganAt = clock.monotonic();
     const entry = new RunningJob(job, run, beganAt);
     running.add(entry);
@@ -118,15 +119,6 @@ export class Performer {
       // In every case: a lease that is renewed without a run would block the job for ever.
       running.remove(entry);
     }
-  }
-
-  /** Undefined for most runs: it costs them no object. */
-  #extrasOf(job: ClaimedJob, settings?: RunSettings): RunExtras | undefined {
-    if (settings === undefined && !isLastAttempt(job)) return undefined;
-    return {
-      ...(settings === undefined ? {} : { settings }),
-      ...(isLastAttempt(job) ? { mayBegin: () => this.#mayBegin(job) } : {}),
-    };
   }
 
   /**

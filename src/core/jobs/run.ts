@@ -5,11 +5,12 @@
  */
 
 import { withDeadline } from '../../kernel/with-deadline.ts';
-import type { RunHandle, RunRequest } from '../executors/run.ts';
+import type { RunHandle, RunHandlers } from '../executors/run.ts';
 import { patiently } from '../journal/claim-writes.ts';
 import { unaskedFault } from '../journal/records.ts';
 import { wholeRun } from '../journal/run-part.ts';
 import type { MemoryChanges } from '../memories/record.ts';
+import type { RunSettings } from '../skills/settings.ts';
 import type { RunThinking } from '../thinking/thinking.ts';
 import { type RunOptions, skillOf } from './admission.ts';
 import { type Attempt, newAttempt, type Runs, recordsOf } from './attempt.ts';
@@ -22,18 +23,18 @@ import { runSkill } from './tool-run.ts';
 /** Time for the steps of a model to be recorded, once the run has ended. */
 const lastStepsMs = 10_000;
 
-/** What only some runs have: the settings of a skill that declares some; see `RunRequest`. */
-export type RunExtras = Pick<RunRequest, 'settings' | 'mayBegin'>;
-
-/** Starts a run of a claimed job. */
+/** Starts a run of a claimed job. `settings` are those of a skill that declares some. */
 export function startRun(
   runs: Runs,
   job: ClaimedJob,
   { timeoutMs, alone }: RunOptions,
-  extras?: RunExtras,
+  settings?: RunSettings,
+  mayBegin?: RunHandlers['mayBegin'],
 ): AttemptRun {
   const messages: RunMessage[] = [];
   const attempt = newAttempt(runs, job);
+  const handlers = handlersOf({ attempt, part: wholeRun, said: messages, runSkill });
+  if (mayBegin !== undefined) handlers.mayBegin = mayBegin;
   const handle = runs.executors.run(
     {
       skill: skillOf(job),
@@ -41,9 +42,9 @@ export function startRun(
       context: attempt.context,
       timeoutMs,
       ...(alone ? { alone } : {}),
-      ...extras,
+      ...(settings === undefined ? {} : { settings }),
     },
-    handlersOf({ attempt, part: wholeRun, said: messages, runSkill }),
+    handlers,
   );
   attempt.handle = handle;
   return new AttemptRun(attempt, handle, messages);

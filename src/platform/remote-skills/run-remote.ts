@@ -61,8 +61,8 @@ async function outcomeOf(
   sourceId: string,
   run: RemoteRun,
 ): Promise<RunOutcome> {
-  const { request, stop, signal, timeout, unloaded, end } = run;
-  const isPermitted = request.mayBegin === undefined || (await request.mayBegin());
+  const { handlers, stop, signal, timeout, unloaded, end } = run;
+  const isPermitted = handlers.mayBegin === undefined || (await handlers.mayBegin());
   if (!isPermitted || stop.signal.aborted) return { kind: 'aborted' };
   timeout.resume();
   const called = callTool(remote, sourceId, run).then((output) => completed(run, output));
