@@ -14,6 +14,8 @@ export const ports: Readonly<Record<string, string>> = {
   SessionSource: 'of the console, and none for MCP',
   Probe: 'each dependency that /health watches',
   ReadKeyword: 'each keyword of a schema',
+  Field: 'each field of the definition of a skill',
+  Variable: 'each variable of the environment',
   ParameterReader: 'of texts and of integers',
   DerivedTable: 'each table that a move fills from others',
   Examination: 'each part of an installation that the doctor examines',

@@ -6,13 +6,30 @@
  * Loaded at the first pattern.
  */
 import { createRequire } from 'node:module';
+import type { RE2JS } from 're2js';
 
-/** What Ajv calls; `toString` tells patterns apart in its scope of compiled values. */
-export interface SchemaRegExp {
-  test(text: string): boolean;
-  toString(): string;
+/** Ajv calls it; `toString` distinguishes patterns in its scope of compiled values. */
+export class SchemaRegExp {
+  readonly #pattern: string;
+  readonly #compiled: RE2JS;
+
+  constructor(pattern: string, compiled: RE2JS) {
+    this.#pattern = pattern;
+    this.#compiled = compiled;
+  }
+
   /** Instructions of RE2. */
-  readonly programSize: number;
+  get programSize(): number {
+    return this.#compiled.programSize();
+  }
+
+  test(text: string): boolean {
+    return this.#compiled.test(text);
+  }
+
+  toString(): string {
+    return `/${this.#pattern}/`;
+  }
 }
 
 const load = createRequire(import.meta.url);
@@ -25,17 +42,11 @@ export function schemaRegExp(pattern: string): SchemaRegExp {
     );
   }
   const { RE2JS } = load('re2js') as typeof import('re2js');
-  let compiled: InstanceType<typeof RE2JS>;
   try {
-    compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
+    return new SchemaRegExp(pattern, RE2JS.compile(RE2JS.translateRegExp(pattern)));
   } catch (error) {
     throw new Error(`has the pattern ${JSON.stringify(pattern)}, ${reason(pattern, error)}`);
   }
-  return {
-    test: (text) => compiled.test(text),
-    toString: () => `/${pattern}/`,
-    programSize: compiled.programSize(),
-  };
 }
 
 // Ajv's option is a function with the source of that function; only standalone code reads it.

@@ -8,8 +8,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { documentOf } from '../../src/adapters/http/openapi.ts';
-import { createSkillsDocument } from '../../src/core/skills/openapi/skills-document.ts';
-import type { Skill } from '../../src/core/skills/registry.ts';
+import { SkillsDocument } from '../../src/core/skills/openapi/skills-document.ts';
+import type { Skill, SkillRegistry } from '../../src/core/skills/registry.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { lintOpenApi } from '../support/lint-openapi.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
@@ -213,20 +213,22 @@ function skillOf(name: string, facts: Partial<Skill> = {}): Skill {
   } as Skill;
 }
 
+function describe(api: object, skills: readonly Skill[]) {
+  const registry = { list: () => skills } as unknown as SkillRegistry;
+  return new SkillsDocument(registry).describe(documentOf(api), {
+    organizationId: 'default',
+    scopes: ['*'],
+  });
+}
+
 test('is accepted by generators, with references inside the schemas, and types their calls', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'skillwright-openapi-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const { body: described } = await platform.request('GET', path, { key });
   const own = [skillOf('grow-tree', { parameters: tree, output: list })];
-  const documentWithSkills = createSkillsDocument({
-    document: async () => documentOf(described),
-    skills: { list: () => own },
-  });
+  const document = await describe(described, own);
   const file = join(folder, 'openapi.json');
-  writeFileSync(
-    file,
-    (await documentWithSkills({ organizationId: 'default', scopes: ['*'] })).bytes,
-  );
+  writeFileSync(file, document.bytes);
 
   const { problems } = await lintOpenApi(file);
   const generator = join(root, 'console/node_modules/openapi-typescript/bin/cli.js');
@@ -263,16 +265,8 @@ test('is accepted by generators, with references inside the schemas, and types t
 test('has at most 2,000 skills', async () => {
   const { body: described } = await platform.request('GET', '/openapi.json');
   const many = Array.from({ length: 2_001 }, (_, i) => skillOf(`skill-${i}`));
-  const documentWithSkills = createSkillsDocument({
-    document: async () => documentOf(described),
-    skills: { list: () => many },
-  });
-  await expect(
-    documentWithSkills({ organizationId: 'default', scopes: ['*'] }),
-  ).rejects.toMatchObject({ code: 'validation_error' });
+  await expect(describe(described, many)).rejects.toMatchObject({ code: 'validation_error' });
   many.pop();
-  const { paths } = JSON.parse(
-    (await documentWithSkills({ organizationId: 'default', scopes: ['*'] })).bytes.toString(),
-  );
+  const { paths } = JSON.parse((await describe(described, many)).bytes.toString());
   expect(paths).toHaveProperty('/api/own/v1.0/skill-1999');
 });

@@ -33,7 +33,7 @@ try {
 
 async function runAll(): Promise<void> {
   provideAuthorModule();
-  const modules = await loadSkillModules([folder], { checkSchemas: () => true });
+  const modules = await loadSkillModules([folder], { checkSchemas: true });
   const definitions: Record<string, SkillDefinition> = {};
   for (const { skill, run } of modules) {
     const { key, file, folder: ofSkill, code, ...facts } = skill;

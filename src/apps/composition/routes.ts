@@ -30,10 +30,11 @@ import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
 import { trialRoutes } from '../../core/jobs/trials.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
 import { reservedCategories } from '../../core/skills/field-checks.ts';
-import { createSkillsDocument } from '../../core/skills/openapi/skills-document.ts';
+import { SkillsDocument } from '../../core/skills/openapi/skills-document.ts';
 import { skillSettingsRoutes } from '../../core/skills/settings.routes.ts';
 import { skillAdminRoutes, skillRoutes } from '../../core/skills/skills.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../../core/usage/usage.routes.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { PlatformError } from '../../kernel/errors.ts';
 import { approvalRoutes } from '../../platform/approvals/approvals.routes.ts';
@@ -118,8 +119,9 @@ export function registerRoutes(target: Server, routed: Routed): void {
     ),
   };
   const admission = new Admission(apiKeys, limits, wrongSecrets, sessions);
-  const documentWithSkills = createSkillsDocument({ document, skills: slices.skills });
-  openApiRoutes(target, document, documentWithSkills, admission.hook);
+  const withSkills = new SkillsDocument(slices.skills);
+  const describe = async (caller: Caller) => withSkills.describe(await document(), caller);
+  openApiRoutes(target, document, describe, admission.hook);
   guarded(target, '/api', admission.hook, unmatched, (scope) =>
     apiRoutes(scope, routed, admission),
   );

@@ -1,9 +1,9 @@
 /**
  * How an executor gets its skills: the first of a pool loads them and records the snapshot, by a plan or all of
- * them; later ones load the snapshot. Tells the parent what is being loaded, what was found and what failed.
+ * them; later ones load the snapshot. Reports loads, found skills and faults to the parent.
  */
 import { checkSchema, compileSchema } from '../../kernel/json-schema.ts';
-import { findSkillFiles } from '../skills/sources/find-modules.ts';
+import { findSkillFiles, isSkillMd } from '../skills/sources/find-modules.ts';
 import { isInstalled } from '../skills/sources/installation.ts';
 import { keptUrl, provideKeptModules } from '../skills/sources/kept-modules.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
@@ -18,8 +18,9 @@ import {
 import {
   loadFromSnapshot,
   type RecordedSkills,
-  recordSnapshot,
-  type SnapshotRecorder,
+  readRecorded,
+  type Snapshot,
+  SnapshotRecorder,
 } from '../skills/sources/snapshot.ts';
 import { describeFailure } from './failure.ts';
 import { gather, type Outbox, send } from './lines.ts';
@@ -38,29 +39,40 @@ export interface ChildLoad {
 }
 
 /** Loads what every load needs: the catalog and the validator of schemas. */
-export async function prepareLoad({ skillsDirs }: Pick<ChildLoad, 'skillsDirs'>): Promise<void> {
+export async function prepareLoad(skillsDirs: readonly string[]): Promise<void> {
   await loadSkillModules(skillsDirs.filter((dir) => isInstalled(dir)));
   checkSchema({ type: 'object' });
 }
 
-/** Any fault ends this load. */
-export async function loadFirst(deps: ChildLoad): Promise<void> {
-  const { snapshotFd, skillsDirs, outbox } = deps;
-  const snapshot = recordSnapshot(snapshotFd, skillsDirs);
-  const modules = await loadSkillModules(skillsDirs, {
-    ...optionsOf(deps, snapshot),
-    onLeftOut: ({ file, message }) => send(outbox, ['left-out', file, message]),
-  });
-  snapshot.seal({ ...recordOf(modules), kept: [] });
+/** Any fault ends this load, except in a SKILL.md, which often comes from another author. */
+export async function loadFirst(load: ChildLoad): Promise<void> {
+  const { snapshotFd, skillsDirs, outbox } = load;
+  const recorder = new SnapshotRecorder(snapshotFd, skillsDirs);
+  const { files, faults } = findSkillFiles(skillsDirs);
+  for (const { error, isLeftOut } of faults) {
+    if (!isLeftOut) throw error;
+    leaveOut(load, error);
+  }
+  const modules: SkillModule[] = [];
+  const owners = new Map<string, string>();
+  for (const file of files) {
+    try {
+      modules.push(await loadFile(load, file, owners, recorder));
+    } catch (error) {
+      if (!isSkillMd(file) || !(error instanceof SkillLoadError)) throw error;
+      leaveOut(load, error);
+    }
+  }
+  recorder.seal({ ...recordOf(modules), kept: [] });
   for (const module of modules) {
-    add(deps, module);
+    add(load, module);
     gather(outbox, ['skill', module.skill]);
   }
 }
 
 /** A skill that no longer loads fails its own runs; the other skills are loaded. */
-export async function loadAgain(deps: ChildLoad): Promise<void> {
-  const { snapshotFd, skills, setAside, outbox } = deps;
+export async function loadAgain(load: ChildLoad): Promise<void> {
+  const { snapshotFd, skills, setAside, outbox } = load;
   const snapshot = loadFromSnapshot(snapshotFd);
   for (const { key, file } of snapshot.skills) {
     if (setAside.includes(file)) {
@@ -69,70 +81,80 @@ export async function loadAgain(deps: ChildLoad): Promise<void> {
     }
     try {
       send(outbox, ['loading', file]);
-      const module = await loadSkillModule(file, snapshot);
+      const module = await loadRecorded(snapshot, file);
       if (module.skill.key !== key) throw new SkillLoadError(file, `no longer defines ${key}`);
-      add(deps, module);
+      add(load, module);
     } catch (error) {
       skills.set(key, notLoaded(key));
       send(outbox, ['unloaded', file, describeFailure(error).message]);
     }
   }
   for (const skill of snapshot.unchanged) {
-    addLater(deps, skill, () => loadSkillModule(skill.file, snapshot));
+    addLater(load, skill, () => loadRecorded(snapshot, skill.file));
   }
-  addKept(deps, snapshot.kept);
+  addKept(load, snapshot.kept);
+}
+
+function loadRecorded(snapshot: Snapshot, file: string): Promise<SkillModule> {
+  return loadSkillModule(file, { bytes: readRecorded(snapshot, file) });
 }
 
 /** Imports the files that the plan does not exclude. A fault costs the skill of its file alone. */
-export async function loadByPlan(deps: ChildLoad, plan: LoadPlan): Promise<void> {
-  const { snapshotFd, skillsDirs, outbox } = deps;
-  const snapshot = recordSnapshot(snapshotFd, skillsDirs);
-  const leaveOut = ({ file, message }: SkillLoadError) => send(outbox, ['left-out', file, message]);
-  const files = new Set(findSkillFiles(skillsDirs, { onFault: leaveOut, onLeftOut: leaveOut }));
+export async function loadByPlan(load: ChildLoad, plan: LoadPlan): Promise<void> {
+  const { snapshotFd, skillsDirs, outbox } = load;
+  const recorder = new SnapshotRecorder(snapshotFd, skillsDirs);
+  const found = findSkillFiles(skillsDirs);
+  for (const { error } of found.faults) leaveOut(load, error);
+  const files = new Set(found.files);
   const unchanged = plan.unchanged.filter(({ file }) => files.has(file));
   for (const skill of unchanged) {
-    addLater(deps, skill, () => loadSkillModule(skill.file, snapshot));
+    addLater(load, skill, () => loadSkillModule(skill.file));
   }
   const owners = new Map(unchanged.map(({ key, file }) => [key, file]));
-  const options = optionsOf(deps, snapshot);
   const loaded: SkillModule[] = [];
   const passed = new Set([...unchanged.map(({ file }) => file), ...plan.avoided]);
   for (const file of files) {
     if (passed.has(file)) continue;
     try {
-      const module = await loadNext(file, owners, options);
-      add(deps, module);
+      const module = await loadFile(load, file, owners, recorder);
+      add(load, module);
       loaded.push(module);
     } catch (error) {
       if (!(error instanceof SkillLoadError)) throw error;
-      leaveOut(error);
+      leaveOut(load, error);
     }
-    if (!isInstalled(file)) gather(outbox, ['files', file, snapshot.graph.filesOf(file)]);
+    if (!isInstalled(file)) gather(outbox, ['files', file, recorder.graph.filesOf(file)]);
   }
   const isLoaded = new Set(loaded.map(({ skill }) => skill.file));
   const kept = plan.kept.filter(
     ({ skill: { file, key } }) => files.has(file) && !isLoaded.has(file) && !owners.has(key),
   );
-  addKept(deps, kept);
+  addKept(load, kept);
   const recorded = recordOf(loaded);
-  snapshot.seal({ ...recorded, unchanged: [...unchanged, ...recorded.unchanged], kept });
+  recorder.seal({ ...recorded, unchanged: [...unchanged, ...recorded.unchanged], kept });
   for (const [number, one] of kept.entries()) {
     const { file } = one.skill;
-    if (!(await isUsable(deps, one, number, plan))) gather(outbox, ['failing', file]);
+    if (!(await isUsable(load, one, number, plan))) gather(outbox, ['failing', file]);
   }
   const all = [...loaded, ...kept].map(({ skill }) => skill).concat(unchanged);
   for (const skill of all.sort((a, b) => (a.file < b.file ? -1 : 1)))
     gather(outbox, ['skill', skill]);
 }
 
-function optionsOf({ outbox }: ChildLoad, { read, graph }: SnapshotRecorder) {
-  return {
-    onFile: (file: string) => send(outbox, ['loading', file]),
-    // The platform's own tests have checked the catalog's.
-    checkSchemas: (file: string) => !isInstalled(file),
-    read,
-    codeOf: (file: string) => (isInstalled(file) ? null : graph.codeOf(file)),
-  };
+/** The parent is notified first, because the top-level code of a module may never return. */
+function loadFile(
+  { outbox }: ChildLoad,
+  file: string,
+  owners: Map<string, string>,
+  recorder: SnapshotRecorder,
+): Promise<SkillModule> {
+  send(outbox, ['loading', file]);
+  // The platform's own tests have checked the catalog's.
+  return loadNext(file, owners, { checkSchemas: !isInstalled(file), recorder });
+}
+
+function leaveOut({ outbox }: ChildLoad, { file, message }: SkillLoadError): void {
+  send(outbox, ['left-out', file, message]);
 }
 
 /** Later executors import those of the platform itself at their first run: that they load is known. */
@@ -155,12 +177,12 @@ function add({ skills }: ChildLoad, { skill, run }: SkillModule): void {
 }
 
 /** Adds a skill that is imported at its first run. */
-function addLater(deps: ChildLoad, skill: LoadedSkill, load: () => Promise<SkillModule>): void {
+function addLater(load: ChildLoad, skill: LoadedSkill, read: () => Promise<SkillModule>): void {
   let module: Promise<SkillModule> | undefined;
-  add(deps, {
+  add(load, {
     skill,
     async run(input, ctx) {
-      module ??= load();
+      module ??= read();
       const { run } = await module.catch((error: unknown) => {
         module = undefined;
         // Its stack is for the operator's log only.
@@ -171,17 +193,17 @@ function addLater(deps: ChildLoad, skill: LoadedSkill, load: () => Promise<Skill
   });
 }
 
-function addKept(deps: ChildLoad, kept: readonly KeptSkill[]): void {
+function addKept(load: ChildLoad, kept: readonly KeptSkill[]): void {
   provideKeptModules(kept);
   for (const [number, { skill, files }] of kept.entries()) {
-    addLater(deps, skill, () => loadKept({ skill, files }, number));
+    addLater(load, skill, () => loadKept({ skill, files }, number));
   }
 }
 
 function loadKept({ skill: { file }, files }: KeptSkill, number: number): Promise<SkillModule> {
   const text = files.find(({ path }) => path === file)?.text;
-  const read = () => (text === null || text === undefined ? undefined : Buffer.from(text));
-  return loadSkillModule(file, { read }, keptUrl(file, number));
+  const bytes = text === null || text === undefined ? undefined : Buffer.from(text);
+  return loadSkillModule(file, { bytes, url: keptUrl(file, number) });
 }
 
 /** Whether the runs of a kept skill can succeed: its packages, whose texts are not kept, may have changed or gone. */

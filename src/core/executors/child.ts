@@ -109,7 +109,7 @@ function openSocket(): Socket {
 
 /** Waits for the parent's plan. */
 async function loadWhenPlanned(): Promise<void> {
-  await prepareLoad(settings);
+  await prepareLoad(settings.skillsDirs);
   await loadByPlan(loading, await planned.promise);
 }
 

@@ -127,7 +127,7 @@ async function usableSkill(
 }
 
 function refuseInvalid(skill: Skill, { skill: name, input }: Wanted): void {
-  const [issue] = skill.inputIssues(input) ?? [];
+  const [issue] = skill.input.issuesOf(input) ?? [];
   if (issue === undefined) return;
   throw permanentError(
     `the input does not fit the schema of ${name}: ${issue.field} ${issue.issue}`,

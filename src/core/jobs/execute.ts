@@ -211,7 +211,7 @@ export function refuseInvalid(skill: Skill, input: unknown, parent?: string): vo
     const details = [{ field: 'body', issue: 'is required: send the input of the skill as JSON' }];
     throw new PlatformError('validation_error', 'The request has no body', { details });
   }
-  const issues = skill.inputIssues(input);
+  const issues = skill.input.issuesOf(input);
   if (issues === null) return;
   const details = parent === undefined ? issues : below(parent, issues);
   const [first] = details;

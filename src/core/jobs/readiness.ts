@@ -96,7 +96,7 @@ function readinessFrom(
     const reason = `its key lacks a scope that ${name} requires`;
     return { code: 'insufficient_scope', reason };
   }
-  const [issue] = (input === undefined ? null : skill.inputIssues(JSON.parse(input))) ?? [];
+  const [issue] = (input === undefined ? null : skill.input.issuesOf(JSON.parse(input))) ?? [];
   if (issue !== undefined) {
     const reason = `its input does not fit the schema of ${name}: ${issue.field} ${issue.issue}`;
     return { code: 'validation_error', reason };

@@ -32,7 +32,7 @@ export async function callRemote(
   // The question may be one that the code of the run has made up.
   if (!(await runs.admission.mayCall(job, key)))
     throw permanentError(`this run may not call ${key}`);
-  const issues = skill.inputIssues(input);
+  const issues = skill.input.issuesOf(input);
   if (issues !== null) {
     throw permanentError(`the input of ${key} breaks its schema: ${issuesText(issues)}`);
   }

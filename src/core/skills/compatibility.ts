@@ -8,13 +8,21 @@
 import { dialectOf, type JsonSchema } from '../../kernel/json-schema.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import { outputDifferences } from './output-compatibility.ts';
-import { keywordDifferences } from './schema-keywords.ts';
+import {
+  cannotTell,
+  type KeywordChange,
+  keywordDifferences,
+  mayBe,
+  unknownRule,
+} from './schema-keywords.ts';
 import {
   beginComparison,
   beginPair,
   type Comparison,
+  canonicalOf,
   compared,
   differencesMax,
+  fieldIn,
   finiteValues,
   isAnything,
   membersOf,
@@ -43,7 +51,7 @@ function inputDifferences(before: JsonSchema, next: JsonSchema): string[] {
   if (canonicalJson(before) === canonicalJson(next)) return [];
   return compared('input', () =>
     dialectOf(before) === dialectOf(next)
-      ? narrowed(beginComparison(before, next, narrowed), before, next, 'input')
+      ? narrowed(beginComparison(before, next), before, next, 'input')
       : ['input: $schema has changed, and the schemas of two dialects are not compared'],
   );
 }
@@ -87,7 +95,7 @@ function ofSchemas(
       .filter((value) => isPossible(value) && !tests.fits(next, value))
       .map((value) => `${path} no longer takes ${JSON.stringify(value).slice(0, 80)}`);
   }
-  const direct = keywordDifferences(comparison, before, next, path);
+  const direct = changedKeywords(comparison, before, next, path);
   if (direct.length === 0) return [];
   // A union is taken when each of its branches is.
   for (const branches of [before['anyOf'], before['oneOf']]) {
@@ -122,4 +130,95 @@ function joined(
   const keywords = membersOf(comparison, branch);
   if (keywords.some(([keyword]) => Object.hasOwn(restRules, keyword))) return branch;
   return Object.fromEntries([...membersOf(comparison, rest), ...keywords]);
+}
+
+/** What each keyword of the later schema may refuse. */
+function changedKeywords(
+  comparison: Comparison,
+  before: JsonSchema,
+  next: JsonSchema,
+  path: string,
+): string[] {
+  return Object.entries(rulesOf(comparison, next)).flatMap(([keyword, value]) => {
+    const change = { comparison, before, next, path, keyword, value };
+    switch (keyword) {
+      case 'properties':
+        return propertiesRule(change);
+      case 'additionalProperties':
+        return additionalRule(change);
+      case 'items':
+        return itemsRule(change);
+      case 'allOf':
+        return (value as Schema[]).flatMap((part) => narrowed(comparison, before, part, path));
+      case 'anyOf':
+        return anyOfRule(change);
+      default:
+        return keywordDifferences(change);
+    }
+  });
+}
+
+/** A field that the earlier schema did not name may be added, whatever values it takes. */
+function propertiesRule({ comparison, before, path, value }: KeywordChange): string[] {
+  if (!mayBe(before, ['object'])) return [];
+  const was = (before['properties'] as Record<string, Schema> | undefined) ?? {};
+  return membersOf<Schema>(comparison, value).flatMap(([name, schema]) => {
+    const isNew = !Object.hasOwn(was, name);
+    if (isNew && 'patternProperties' in before && !isAnything(comparison, schema)) {
+      return [cannotTell(fieldIn(path, name), 'patternProperties')];
+    }
+    const earlier = isNew ? describedRest(comparison, before) : was[name];
+    if (earlier === undefined) return [];
+    return narrowed(comparison, earlier, schema, fieldIn(path, name));
+  });
+}
+
+/** What fields without a name of their own may hold, where the schema describes them. */
+function describedRest(comparison: Comparison, before: JsonSchema): Schema | undefined {
+  const { additionalProperties: rest } = before as { additionalProperties?: Schema };
+  return rest === undefined || isAnything(comparison, rest) ? undefined : rest;
+}
+
+function additionalRule({ comparison, before, next, path, value }: KeywordChange): string[] {
+  if (!mayBe(before, ['object']) || isAnything(comparison, value as Schema)) return [];
+  const named = (next['properties'] as Record<string, Schema> | undefined) ?? {};
+  const was = membersOf<Schema>(comparison, before['properties']);
+  const gone = was.filter(([name]) => !Object.hasOwn(named, name));
+  const rest = (before['additionalProperties'] as Schema | undefined) ?? true;
+  const others = isAnything(comparison, rest)
+    ? [`${path} no longer takes fields of any name`]
+    : narrowed(comparison, rest, value as Schema, `${path}.*`);
+  const patterns = canonicalOf(comparison, [before['patternProperties'] ?? {}]);
+  return [
+    ...gone.flatMap(([name, schema]) =>
+      narrowed(comparison, schema, value as Schema, fieldIn(path, name)),
+    ),
+    ...others,
+    ...(patterns === canonicalOf(comparison, [next['patternProperties'] ?? {}])
+      ? []
+      : [cannotTell(path, 'patternProperties')]),
+  ];
+}
+
+function itemsRule({ comparison, before, next, path, value }: KeywordChange): string[] {
+  if (!mayBe(before, ['array'])) return [];
+  const isTuple = (schema: JsonSchema) => Array.isArray(schema['items']) || 'prefixItems' in schema;
+  if (isTuple(before) || isTuple(next)) {
+    const places = ({ items, prefixItems, additionalItems }: JsonSchema) =>
+      canonicalOf(comparison, { items, prefixItems, additionalItems });
+    return places(before) === places(next) ? [] : [cannotTell(path, 'items')];
+  }
+  const earlier = (before['items'] as Schema | undefined) ?? true;
+  return narrowed(comparison, earlier, value as Schema, `${path}[]`);
+}
+
+function anyOfRule(change: KeywordChange): string[] {
+  const { comparison, before, path, value } = change;
+  const branches = value as Schema[];
+  if (canonicalOf(comparison, before['anyOf'] ?? null) === canonicalOf(comparison, value))
+    return unknownRule(change);
+  const fits = (one: Schema) =>
+    branches.some((branch) => narrowed(comparison, one, branch, path).length === 0);
+  if (fits(before)) return [];
+  return [`${path} may no longer match any branch of anyOf`];
 }

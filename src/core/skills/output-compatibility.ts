@@ -22,9 +22,7 @@ import {
 
 export function outputDifferences(before: JsonSchema, next: JsonSchema): string[] {
   if (canonicalJson(before) === canonicalJson(next)) return [];
-  return compared('output', () =>
-    dropped(beginComparison(before, next, dropped), before, next, 'output'),
-  );
+  return compared('output', () => dropped(beginComparison(before, next), before, next, 'output'));
 }
 
 function dropped(comparison: Comparison, before: Schema, next: Schema, path: string): string[] {
@@ -80,7 +78,7 @@ function droppedFields(
   const fields = membersOf<Schema>(comparison, was).flatMap(([name, schema]) => {
     const later = Object.hasOwn(now, name) ? now[name] : undefined;
     if (later === undefined) return [`${fieldIn(path, name)} is gone`];
-    return comparison.compare(comparison, schema, later, fieldIn(path, name));
+    return dropped(comparison, schema, later, fieldIn(path, name));
   });
   return [...fields, ...uncertain];
 }
@@ -94,7 +92,7 @@ function droppedItems(
   const { items: was } = before;
   if (was === undefined || Array.isArray(was)) return [];
   const now = (next['items'] as Schema | undefined) ?? true;
-  return comparison.compare(comparison, was as Schema, now, `${path}[]`);
+  return dropped(comparison, was as Schema, now, `${path}[]`);
 }
 
 /** Fields within branches are compared only as a whole. */

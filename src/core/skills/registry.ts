@@ -8,9 +8,9 @@ import type { Database } from '../../adapters/database/database.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { Validate } from '../../kernel/json-schema.ts';
 import type { Context } from '../context/context.ts';
 import type { SkillFacts } from './fields.ts';
+import type { InputSchema } from './input-schema.ts';
 import {
   bySortKey,
   compareVersions,
@@ -39,8 +39,7 @@ export interface Skill extends Required<SkillFacts> {
   readonly organizations: ReadonlySet<string> | null;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** The faults of an input, or null. The schema is compiled at the first call. */
-  readonly inputIssues: Validate;
+  readonly input: InputSchema;
 }
 
 /** Most versions that an error names. */
@@ -103,7 +102,7 @@ export class SkillRegistry {
     elsewhere: ReadonlySet<string> = new Set(),
   ): Promise<void> {
     await this.#reload();
-    await this.#record({ facts, elsewhere, isUpToDate: isStored });
+    await this.#record(facts, elsewhere);
   }
 
   /**
@@ -117,7 +116,7 @@ export class SkillRegistry {
     asOf: number,
   ): Promise<void> {
     await this.#reload();
-    await this.#record({ facts, elsewhere, isUpToDate: (row) => row?.defined === 1, asOf });
+    await this.#record(facts, elsewhere, asOf);
   }
 
   /** Reloads the changes of other processes. */
@@ -252,21 +251,26 @@ export class SkillRegistry {
     for (const listener of this.#listeners) listener({ organizations });
   }
 
-  /** Stores the skills that this process has loaded, and marks those that no process has loaded. */
-  async #record({
-    facts,
-    elsewhere,
-    isUpToDate,
-    asOf = Number.POSITIVE_INFINITY,
-  }: LoadedFacts): Promise<void> {
+  /**
+   * Stores the skills that this process has loaded, and marks those that no process has loaded. With `asOf`, defined
+   * skills stay as they are, and those that have changed since then are not marked.
+   */
+  async #record(
+    facts: readonly SkillFacts[],
+    elsewhere: ReadonlySet<string>,
+    asOf?: number,
+  ): Promise<void> {
     const now = this.#clock.now();
     const defined = new Set(facts.map(keyOf));
-    const changed = facts.filter((one) => !isUpToDate(this.#rows.get(keyOf(one)), one));
+    const changed = facts.filter((one) => {
+      const row = this.#rows.get(keyOf(one));
+      return asOf === undefined ? !isStored(row, one) : row?.defined !== 1;
+    });
     const vanished = [...this.#rows].filter(
       ([key, row]) =>
         row.defined === 1 &&
         row.remote_source_id === null &&
-        row.updated_at < asOf &&
+        (asOf === undefined || row.updated_at < asOf) &&
         !defined.has(key) &&
         !elsewhere.has(key),
     );
@@ -315,16 +319,6 @@ function organizationsOf(skills: readonly Skill[]): ReadonlySet<string> | null {
     for (const one of organizations) named.add(one);
   }
   return named;
-}
-
-/** The skills that processes have loaded. */
-interface LoadedFacts {
-  readonly facts: readonly SkillFacts[];
-  /** The keys of the skills that other processes have loaded. */
-  readonly elsewhere: ReadonlySet<string>;
-  readonly isUpToDate: (row: SkillRow | undefined, facts: SkillFacts) => boolean;
-  /** Rows that have changed since then are not marked as gone. */
-  readonly asOf?: number;
 }
 
 function belongsTo({ organizations }: Skill, organizationId: string): boolean {

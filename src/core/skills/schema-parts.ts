@@ -45,15 +45,9 @@ export interface Comparison {
   readonly tests: BoundedTests;
   /** Canonical texts of what schemas refuse. */
   readonly texts: Map<JsonSchema, string>;
-  /** Compares two schemas within these. */
-  compare(comparison: Comparison, before: Schema, next: Schema, path: string): string[];
 }
 
-export function beginComparison(
-  before: JsonSchema,
-  next: JsonSchema,
-  compare: Comparison['compare'],
-): Comparison {
+export function beginComparison(before: JsonSchema, next: JsonSchema): Comparison {
   const meter = new StepMeter(stepsMax);
   const definitions = ({ $defs, definitions: more }: JsonSchema) => canonicalJson({ $defs, more });
   const hasOnlyDefinitions = [before, next].every((schema) => onlyRefersToDefinitions(schema));
@@ -65,7 +59,6 @@ export function beginComparison(
     meter,
     tests: new BoundedTests(meter, dialectOf(before)),
     texts: new Map(),
-    compare,
   };
 }
 

@@ -1,8 +1,6 @@
 /** How a skill is stored in its row, and the order of skills in lists. */
-import { boundedValidator } from '../../kernel/bounded-schema.ts';
-import { compileSchema, type Validate } from '../../kernel/json-schema.ts';
-import { SchemaError } from '../../kernel/schema-rules.ts';
 import { columnsOf, factsOf, type SkillFacts } from './fields.ts';
+import { InputSchema } from './input-schema.ts';
 import type { Skill } from './registry.ts';
 import type { SkillRow } from './skills.store.ts';
 
@@ -56,28 +54,7 @@ export function toSkill(row: SkillRow): Skill {
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
-    inputIssues:
-      row.remote_source_id === null
-        ? compileSchema(facts.parameters)
-        : boundedIssues(facts.parameters),
-  };
-}
-
-/**
- * By the schema of a service outside, within bounded steps. An input that cannot be checked is refused: the schema may
- * have been stored by a version of the platform with other bounds.
- */
-function boundedIssues(schema: SkillFacts['parameters']): Validate {
-  const validate = boundedValidator(schema);
-  return (input) => {
-    try {
-      return validate(input);
-    } catch (error) {
-      if (!(error instanceof SchemaError)) throw error;
-      return [
-        { field: 'body', issue: `cannot be checked: the schema of the skill ${error.message}` },
-      ];
-    }
+    input: new InputSchema(facts.parameters, row.remote_source_id !== null),
   };
 }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compileSchema } from '../../kernel/json-schema.ts';
+import { InputSchema } from '../skills/input-schema.ts';
 import { type Skill, skillKey } from '../skills/registry.ts';
 import { ToolBox, type ToolUse } from './tools.ts';
 
@@ -32,7 +33,7 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     isActive: true,
     createdAt: 0,
     updatedAt: 0,
-    inputIssues: compileSchema(parameters),
+    input: new InputSchema(parameters, false),
     ...more,
   };
 }
@@ -462,7 +463,7 @@ describe('a call', () => {
         const use = box.read({ id: 'c', name: tool, input: text });
 
         if (use.kind === 'refused') expectTold(use);
-        if (use.kind === 'skill') expect(words.inputIssues(JSON.parse(use.input))).toBeDefined();
+        if (use.kind === 'skill') expect(words.input.issuesOf(JSON.parse(use.input))).toBeDefined();
       }),
     );
   });

@@ -266,7 +266,7 @@ function useOfSkill(
   given: Record<string, unknown>,
 ): ToolUse {
   const input = isWrapped ? given['input'] : given;
-  const issues = input === undefined ? [missingInput] : skill.inputIssues(input);
+  const issues = input === undefined ? [missingInput] : skill.input.issuesOf(input);
   if (issues !== null) {
     const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
     return refused(`The arguments break the tool's schema: ${list}`);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { InputSchema } from '../../core/skills/input-schema.ts';
 import type { Skill } from '../../core/skills/registry.ts';
-import { compileSchema } from '../../kernel/json-schema.ts';
 import { agentOfTool, agentTool } from './agent-tools.ts';
 import { inputOf, type SkillTool, toolsOf } from './tools.ts';
 
@@ -28,7 +28,7 @@ function skill(key: string, more: Partial<Skill> = {}): Skill {
       remoteSourceId: null,
       organizations: null,
     },
-    inputIssues: compileSchema(parameters),
+    input: new InputSchema(parameters, false),
     ...more,
   };
 }

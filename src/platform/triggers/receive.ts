@@ -236,7 +236,7 @@ async function inputOf(
   if (mapped === undefined) throw invalid('mapping', 'gives nothing for this request');
   const isAlone = Object.keys(own).length === 0;
   // Some skills take a text or a list, which cannot be merged with the trigger's input.
-  if (isAlone && skill.inputIssues(mapped) === null) return mapped;
+  if (isAlone && skill.input.issuesOf(mapped) === null) return mapped;
   throw invalid('mapping', 'must give an object');
 }
 

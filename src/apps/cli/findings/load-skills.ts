@@ -14,28 +14,27 @@ const catalog = join(import.meta.dirname, '../../../core/skills/catalog');
 provideAuthorModule();
 const owners = new Map<string, string>();
 let loaded = 0;
-for (const file of findSkillFiles([catalog, skillsDir], {
-  onFault: (error) => tellFault(error, false),
-  onLeftOut: (error) => tellFault(error, true),
-})) {
+const { files, faults } = findSkillFiles([catalog, skillsDir]);
+for (const { error, isLeftOut } of faults) sendFault(error, isLeftOut);
+for (const file of files) {
   const isOwn = !isInstalled(file);
-  if (isOwn) say({ loading: file });
+  if (isOwn) send({ loading: file });
   try {
-    await loadNext(file, owners, { checkSchemas: () => isOwn });
+    await loadNext(file, owners, { checkSchemas: isOwn });
     if (isOwn) loaded += 1;
   } catch (error) {
     if (!(error instanceof SkillLoadError)) throw error;
-    tellFault(error, isSkillMd(file));
+    sendFault(error, isSkillMd(file));
   }
 }
-say({ loaded });
+send({ loaded });
 
 /** The message of the error begins with the file. */
-function tellFault({ file, message }: SkillLoadError, isLeftOut: boolean): void {
+function sendFault({ file, message }: SkillLoadError, isLeftOut: boolean): void {
   const reason = message.slice(`${file}: `.length);
-  say({ file, reason, isLeftOut });
+  send({ file, reason, isLeftOut });
 }
 
-function say(message: LoadSkillsMessage): void {
+function send(message: LoadSkillsMessage): void {
   parentPort?.postMessage(message);
 }

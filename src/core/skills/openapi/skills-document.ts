@@ -22,7 +22,7 @@ const bytesMax = 32 * 1024 * 1024;
 const keptMax = 4;
 const keptBytesMax = bytesMax;
 
-/** The parts of the description of the API that are looked at here. */
+/** The parts of the description of the API that this file reads. */
 interface Described {
   readonly tags: readonly object[];
   readonly paths: Readonly<Record<string, { readonly post?: Execution }>>;
@@ -33,11 +33,6 @@ interface Execution {
   readonly security: unknown;
   readonly parameters: readonly { readonly in: string; readonly name: string }[];
   readonly responses: Readonly<Record<string, object>>;
-}
-
-interface Deps {
-  readonly document: () => Promise<ApiDocument>;
-  readonly skills: Pick<SkillRegistry, 'list'>;
 }
 
 /** What an API is described with for the skills that it has. */
@@ -53,43 +48,54 @@ interface Kept {
   readonly document: ApiDocument;
 }
 
-/** A function that describes the API for a caller. */
-export function createSkillsDocument({
-  document,
-  skills,
-}: Deps): (caller: Pick<Caller, 'organizationId' | 'scopes'>) => Promise<ApiDocument> {
-  let base: Base | undefined;
-  const operations = new WeakMap<Skill, SkillOperation>();
+/** Describes the API for callers. */
+export class SkillsDocument {
+  readonly #skills: SkillRegistry;
+  #base: Base | undefined;
+  readonly #operations = new WeakMap<Skill, SkillOperation>();
   /** The most recently made one last. */
-  const kept: Kept[] = [];
-  return async ({ organizationId, scopes }) => {
-    const runnable = skills
+  readonly #kept: Kept[] = [];
+
+  constructor(skills: SkillRegistry) {
+    this.#skills = skills;
+  }
+
+  /** `document` describes the API without skills, as it does for every caller. */
+  async describe(
+    document: ApiDocument,
+    { organizationId, scopes }: Pick<Caller, 'organizationId' | 'scopes'>,
+  ): Promise<ApiDocument> {
+    const runnable = this.#skills
       .list(organizationId)
       .filter((skill) => hasScopes(scopes, skill.requiredScopes));
-    const known = kept.find((one) => isSame(one.skills, runnable));
+    const known = this.#kept.find((one) => isSame(one.skills, runnable));
     if (known !== undefined) return known.document;
     if (runnable.length > skillsMax)
       throw tooLarge(`${runnable.length} skills: at most ${skillsMax}`);
-    base ??= baseOf(JSON.parse((await document()).bytes.toString()) as Described);
-    const { shared } = base;
-    const made: SkillOperation[] = [];
-    for (const skill of runnable) {
-      let operation = operations.get(skill);
+    this.#base ??= baseOf(JSON.parse(document.bytes.toString()) as Described);
+    const operations = await this.#operationsOf(runnable, this.#base.shared);
+    const whole = documentOf(withSkills(this.#base, runnable, operations));
+    if (whole.bytes.length > bytesMax)
+      throw tooLarge(`${whole.bytes.length} bytes: at most ${bytesMax}`);
+    this.#kept.push({ skills: runnable, document: whole });
+    while (this.#kept.length > keptMax || bytesOf(this.#kept) > keptBytesMax) this.#kept.shift();
+    return whole;
+  }
+
+  async #operationsOf(skills: readonly Skill[], shared: SharedOperation) {
+    const operations: SkillOperation[] = [];
+    for (const skill of skills) {
+      let operation = this.#operations.get(skill);
       if (operation === undefined) {
         operation = operationOf(skill, shared);
-        operations.set(skill, operation);
+        this.#operations.set(skill, operation);
         // Each has schemas of up to 64 KiB, and there may be thousands.
         await nextTurn();
       }
-      made.push(operation);
+      operations.push(operation);
     }
-    const whole = documentOf(withSkills(base, runnable, made));
-    if (whole.bytes.length > bytesMax)
-      throw tooLarge(`${whole.bytes.length} bytes: at most ${bytesMax}`);
-    kept.push({ skills: runnable, document: whole });
-    while (kept.length > keptMax || bytesOf(kept) > keptBytesMax) kept.shift();
-    return whole;
-  };
+    return operations;
+  }
 }
 
 function bytesOf(kept: readonly Kept[]): number {

@@ -22,18 +22,23 @@ export const entriesMax = 50_000;
 /** How many folders deep skills are found. */
 export const depthMax = 32;
 
-/** Called for what is not found. Both throw it by default. */
-interface OnFault {
-  /** A fault of a module, or of a whole directory. */
-  readonly onFault: (fault: SkillLoadError) => void;
-  /** A fault that costs one skill or one folder alone. */
-  readonly onLeftOut: (fault: SkillLoadError) => void;
+export interface SearchFault {
+  readonly error: SkillLoadError;
+  /** Whether it costs one skill or one folder alone; else it is a fault of a module, or of a whole directory. */
+  readonly isLeftOut: boolean;
 }
 
-interface Visit extends OnFault {
+export interface SkillSearch {
+  /** Absolute paths. */
+  readonly files: readonly string[];
+  readonly faults: readonly SearchFault[];
+}
+
+interface Visit {
   /** The real path of the directory that is searched. */
   readonly root: string;
   readonly seen: Set<string>;
+  readonly faults: SearchFault[];
   /** Entries that may still be read. */
   left: number;
 }
@@ -46,17 +51,11 @@ interface Folder {
   readonly depth: number;
 }
 
-const raise = (fault: SkillLoadError): never => {
-  throw fault;
-};
-
-/** Absolute paths. Throws SkillLoadError for what is refused, unless `onFault` and `onLeftOut` take it. */
-export function findSkillFiles(
-  dirs: readonly string[],
-  { onFault = raise, onLeftOut = raise }: Partial<OnFault> = {},
-): string[] {
+/** Throws SkillLoadError where a path is no directory. */
+export function findSkillFiles(dirs: readonly string[]): SkillSearch {
   const seen = new Set<string>();
-  return dirs.flatMap((dir) => filesOf(resolve(dir), seen, { onFault, onLeftOut }));
+  const faults: SearchFault[] = [];
+  return { files: dirs.flatMap((dir) => filesOf(resolve(dir), seen, faults)), faults };
 }
 
 /** Whether a found file is a SKILL.md. */
@@ -76,12 +75,12 @@ function isModule(file: string): boolean {
   return modulePattern.test(file) && !noSkill.test(file);
 }
 
-function filesOf(path: string, seen: Set<string>, on: OnFault): string[] {
+function filesOf(path: string, seen: Set<string>, faults: SearchFault[]): string[] {
   if (statOf(path)?.isDirectory() !== true) throw new SkillLoadError(path, 'is not a directory');
   const root = realpathSync(path);
-  const visit = { root, seen, left: entriesMax, ...on };
+  const visit = { root, seen, faults, left: entriesMax };
   const files = walk({ path, real: root, depth: 0 }, visit);
-  if (visit.left < 0) on.onFault(tooManyEntries(path));
+  if (visit.left < 0) faults.push({ error: tooManyEntries(path), isLeftOut: false });
   return files;
 }
 
@@ -91,24 +90,24 @@ function walk(folder: Folder, visit: Visit): string[] {
   const entries = entriesOf(folder.path, visit);
   const skillMd = skillMdNames.find((name) => entries.some((entry) => entry.name === name));
   if (skillMd !== undefined) {
-    return orFault(visit.onLeftOut, () => skillMdFile(join(folder.path, skillMd), visit.root));
+    return orFault(visit, true, () => skillMdFile(join(folder.path, skillMd), visit.root));
   }
-  return entries.flatMap((entry) => orFault(visit.onFault, () => entryFound(entry, folder, visit)));
+  return entries.flatMap((entry) => orFault(visit, false, () => entryFound(entry, folder, visit)));
 }
 
-function orFault(onFault: OnFault['onFault'], find: () => string[]): string[] {
+function orFault({ faults }: Visit, isLeftOut: boolean, find: () => string[]): string[] {
   try {
     return find();
   } catch (error) {
     if (!(error instanceof SkillLoadError)) throw error;
-    onFault(error);
+    faults.push({ error, isLeftOut });
     return [];
   }
 }
 
 function entryFound(entry: Dirent, folder: Folder, visit: Visit): string[] {
   const path = join(folder.path, entry.name);
-  // Only a link needs another look: a chain of folders is searched in time that is linear in its length.
+  // Only a link needs another check: a chain of folders is searched in time that is linear in its length.
   const isLink = entry.isSymbolicLink();
   const stats = isLink ? statOf(path) : entry;
   if (stats === undefined && !isModule(path)) return [];
@@ -124,7 +123,7 @@ function entryFound(entry: Dirent, folder: Folder, visit: Visit): string[] {
 function folderFound(folder: Folder, visit: Visit): string[] {
   if (folder.depth <= depthMax) return walk(folder, visit);
   const fault = `is more than ${depthMax} folders deep: skills in it are not found`;
-  visit.onLeftOut(new SkillLoadError(folder.path, fault));
+  visit.faults.push({ error: new SkillLoadError(folder.path, fault), isLeftOut: true });
   return [];
 }
 

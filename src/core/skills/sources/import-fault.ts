@@ -31,21 +31,24 @@ interface ReadSource {
   readonly isTyped: boolean;
 }
 
-/** Watches what is read, until `stop`. */
-export function watchSources(): { last(): ReadSource | undefined; stop(): void } {
-  let last: ReadSource | undefined;
-  const hooks = registerHooks({
-    load(url, context, nextLoad) {
+/** Watches what Node reads, until `stop`. */
+export class SourceWatch {
+  last: ReadSource | undefined;
+  readonly #hooks = registerHooks({
+    load: (url, context, nextLoad) => {
       const result = nextLoad(url, context);
       const { source, format } = result;
       if (url.startsWith('file:') && source != null && format?.startsWith('module') === true) {
         const text = typeof source === 'string' ? source : Buffer.from(source as never).toString();
-        last = { file: pathOf(url), source: text, isTyped: format === 'module-typescript' };
+        this.last = { file: pathOf(url), source: text, isTyped: format === 'module-typescript' };
       }
       return result;
     },
   });
-  return { last: () => last, stop: () => hooks.deregister() };
+
+  stop(): void {
+    this.#hooks.deregister();
+  }
 }
 
 /** `file` is what was imported; `last` what was read last for that. */

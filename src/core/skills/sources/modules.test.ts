@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { findSkillFiles } from './find-modules.ts';
 import { SkillLoadError } from './load-error.ts';
 import { loadSkillModules } from './modules.ts';
 
@@ -43,7 +44,7 @@ async function listenAt(path: string): Promise<void> {
   await once(server, 'listening');
 }
 
-async function faultOf(options?: { checkSchemas: () => boolean }): Promise<string> {
+async function faultOf(options?: { checkSchemas: boolean }): Promise<string> {
   const error = await loadSkillModules([dir], options).then(
     () => new Error('it loaded'),
     (fault: unknown) => fault,
@@ -109,29 +110,27 @@ describe('which files are skills', () => {
     writeSkill('one.ts');
     mkdirSync(join(dir, 'skill'));
     await make(join(dir, 'skill/SKILL.md'));
-    const leftOut: SkillLoadError[] = [];
 
-    const modules = await loadSkillModules([dir], { onLeftOut: (fault) => leftOut.push(fault) });
+    const { files, faults } = findSkillFiles([dir]);
 
-    expect(modules.map(({ skill }) => skill.name)).toEqual(['word-count']);
-    expect(leftOut.map(({ file }) => file)).toEqual([join(dir, 'skill/SKILL.md')]);
-    expect(leftOut[0]?.message).toMatch(reason);
+    expect(files).toEqual([join(dir, 'one.ts')]);
+    expect(faults).toEqual([{ error: expect.any(SkillLoadError), isLeftOut: true }]);
+    expect(faults[0]?.error.file).toBe(join(dir, 'skill/SKILL.md'));
+    expect(faults[0]?.error.message).toMatch(reason);
   });
 
   test('folders below the thirty-second level are left out', async () => {
     const deep = (levels: number) => Array.from({ length: levels }, () => 'd').join('/');
     writeSkill(`${deep(32)}/one.ts`);
     mkdirSync(join(dir, deep(400)), { recursive: true });
-    const leftOut: string[] = [];
 
-    const modules = await loadSkillModules([dir], {
-      onLeftOut: ({ message }) => leftOut.push(message.replace(dir, '')),
-    });
+    const { files, faults } = findSkillFiles([dir]);
 
-    expect(modules).toHaveLength(1);
-    expect(leftOut).toEqual([
+    expect(files).toHaveLength(1);
+    expect(faults).toEqual([{ error: expect.any(SkillLoadError), isLeftOut: true }]);
+    expect(faults[0]?.error.message.replace(dir, '')).toBe(
       `/${deep(33)}: is more than 32 folders deep: skills in it are not found`,
-    ]);
+    );
   });
 
   test('a directory of more than 50,000 entries is refused', async () => {
@@ -329,7 +328,7 @@ describe('what stops the load', () => {
     async (changes, name, meant, at) => {
       writeSkill('a.ts', changes);
       const [field] = Object.keys(changes);
-      expect(await faultOf({ checkSchemas: () => true })).toMatch(
+      expect(await faultOf({ checkSchemas: true })).toMatch(
         `/a.ts: ${field} has the unknown keyword "${name}"${at}: did you mean ${meant}?`,
       );
     },
@@ -345,7 +344,7 @@ describe('what stops the load', () => {
         properties: { requird: { type: 'string', default: { propertys: 1 }, enum: ['maxlength'] } },
       },
     });
-    expect(await loadSkillModules([dir], { checkSchemas: () => true })).toHaveLength(1);
+    expect(await loadSkillModules([dir], { checkSchemas: true })).toHaveLength(1);
   });
 
   test('two skills of one name and version, with both files', async () => {
@@ -364,7 +363,7 @@ describe('what stops the load', () => {
   ])('a faulty schema, when schemas are checked: %s, of %j', async (fault, changes) => {
     writeSkill('a.ts', changes);
     expect(await loadSkillModules([dir])).toHaveLength(1);
-    const sentence = await faultOf({ checkSchemas: () => true });
+    const sentence = await faultOf({ checkSchemas: true });
     expect(sentence.split('\n')).toHaveLength(1);
     expect(sentence.startsWith(`/a.ts: ${fault}`)).toBe(true);
   });

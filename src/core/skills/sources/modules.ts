@@ -2,9 +2,8 @@
  * Loads skills from modules and from folders with a SKILL.md. Imports the modules of the given directories
  * one after the other and takes each default export as a skill; turns each SKILL.md into a skill. A module
  * that does not load, has an invalid field or repeats another skill's (category, name, version) ends the
- * load with one sentence that names it. A SKILL.md often comes from another author, so an invalid one is
- * left out instead when the caller passes `onLeftOut`. Runs the modules' top-level code, so it belongs in
- * an executor and never in a process that serves HTTP or owns the database.
+ * load with one sentence that names it. Runs the modules' top-level code, so it belongs in an executor and never in a
+ * process that serves HTTP or owns the database.
  */
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -17,9 +16,11 @@ import {
 } from '../fields.ts';
 import { ownSchemasFault } from '../own-schemas.ts';
 import { findSkillFiles, isSkillMd } from './find-modules.ts';
-import { importFault, lineIn, watchSources } from './import-fault.ts';
+import { importFault, lineIn, SourceWatch } from './import-fault.ts';
 import { isInstalled } from './installation.ts';
 import { SkillLoadError } from './load-error.ts';
+import type { ModuleGraph } from './module-graph.ts';
+import type { SnapshotRecorder } from './snapshot.ts';
 
 /** A skill without its code and with defaults filled in, as other processes get it. */
 export interface LoadedSkill extends Required<SkillFacts> {
@@ -39,20 +40,21 @@ export interface SkillModule {
   readonly run: SkillDefinition['run'];
 }
 
-/** The bytes of a SKILL.md; undefined leaves it to the loader to read it from the disk. */
-export type ReadSkillMd = (file: string) => Buffer | undefined;
-
 interface LoadOptions {
-  /** Called before a file is imported, because its top-level code may never return. */
-  onFile?: (file: string) => void;
-  /** Called for a SKILL.md that breaks a rule, or a folder that is too deep, and is left out; when absent, it stops the load. */
-  onLeftOut?: (fault: SkillLoadError) => void;
-  /** Whether to check the schemas of a file's skill too. The first check loads the validator. */
-  checkSchemas?: (file: string) => boolean;
-  /** Reads a SKILL.md; when absent, the loader reads it from the disk. */
-  read?: ReadSkillMd;
-  /** The digest of a file's code, once it was imported. */
-  codeOf?: (file: string) => string | null;
+  /** Whether to check the schemas of skills too. The first check loads the validator. */
+  readonly checkSchemas?: boolean;
+  /** Records the load, and knows the imports of its files. */
+  readonly recorder?: SnapshotRecorder;
+}
+
+/** Parts of a skill that are not read from its file. */
+interface SkillSource {
+  /** Of a SKILL.md. */
+  readonly bytes?: Buffer | undefined;
+  /** Where a module is imported from. */
+  readonly url?: string;
+  /** Where the imports of the skill are recorded, for the digest of its code. */
+  readonly graph?: ModuleGraph | undefined;
 }
 
 /** Loads all skills of `dirs`, in the order of their files. Throws SkillLoadError. */
@@ -62,16 +64,10 @@ export async function loadSkillModules(
 ): Promise<SkillModule[]> {
   const loaded: SkillModule[] = [];
   const owners = new Map<string, string>();
-  const { onLeftOut } = options;
-  for (const file of findSkillFiles(dirs, { ...(onLeftOut && { onLeftOut }) })) {
-    try {
-      loaded.push(await loadNext(file, owners, options));
-    } catch (error) {
-      const mayLeaveOut = isSkillMd(file) && error instanceof SkillLoadError;
-      if (!mayLeaveOut || onLeftOut === undefined) throw error;
-      onLeftOut(error);
-    }
-  }
+  const { files, faults } = findSkillFiles(dirs);
+  const [fault] = faults;
+  if (fault !== undefined) throw fault.error;
+  for (const file of files) loaded.push(await loadNext(file, owners, options));
   return loaded;
 }
 
@@ -82,31 +78,28 @@ export async function loadSkillModules(
 export async function loadNext(
   file: string,
   owners: Map<string, string>,
-  options: Omit<LoadOptions, 'onLeftOut'>,
+  { checkSchemas = false, recorder }: LoadOptions,
 ): Promise<SkillModule> {
-  options.onFile?.(file);
-  const module = await loadSkillModule(file, options);
+  const bytes = isSkillMd(file) ? recorder?.read(file) : undefined;
+  const module = await loadSkillModule(file, { bytes, graph: recorder?.graph });
   const { key } = module.skill;
   const owner = owners.get(key);
   if (owner !== undefined) {
     throw new SkillLoadError(file, `defines ${key}, which ${owner} defines already`);
   }
-  if (options.checkSchemas?.(file) === true) checkSchemas(module.skill);
+  if (checkSchemas) checkOwnSchemas(module.skill);
   owners.set(key, file);
   return module;
 }
 
-/** Loads the skill of one file, from `url` if that is not the file's own. Throws SkillLoadError. */
+/** Loads the skill of one file. Throws SkillLoadError. */
 export async function loadSkillModule(
   file: string,
-  { read, codeOf }: Pick<LoadOptions, 'read' | 'codeOf'> = {},
-  url = pathToFileURL(file).href,
+  { bytes, url = pathToFileURL(file).href, graph }: SkillSource = {},
 ): Promise<SkillModule> {
-  const value = isSkillMd(file)
-    ? await importSkillMd(file, read?.(file))
-    : await importDefault(file, url);
+  const value = isSkillMd(file) ? await importSkillMd(file, bytes) : await importDefault(file, url);
   const definition = asSkill(file, value);
-  const code = codeOf?.(file) ?? null;
+  const code = graph === undefined || isInstalled(file) ? null : graph.codeOf(file);
   return { skill: describe(definition, file, code), run: definition.run.bind(definition) };
 }
 
@@ -117,13 +110,13 @@ async function importSkillMd(file: string, bytes: Buffer | undefined): Promise<u
 }
 
 async function importDefault(file: string, url: string): Promise<unknown> {
-  const sources = isInstalled(file) ? undefined : watchSources();
+  const sources = isInstalled(file) ? undefined : new SourceWatch();
   try {
     const module: { default?: unknown } = await import(url);
     return module.default;
   } catch (error) {
     sources?.stop();
-    const fault = await importFault(error, file, sources?.last());
+    const fault = await importFault(error, file, sources?.last);
     throw new SkillLoadError(file, `cannot be loaded: ${fault}`);
   } finally {
     sources?.stop();
@@ -164,7 +157,7 @@ function describe(definition: SkillDefinition, file: string, code: string | null
   };
 }
 
-function checkSchemas(skill: LoadedSkill): void {
+function checkOwnSchemas(skill: LoadedSkill): void {
   const fault = ownSchemasFault(skill);
   if (fault !== undefined) throw loadError(skill.file, fault);
 }

@@ -6,9 +6,6 @@ import { findSkillFiles, isSkillMd } from './find-modules.ts';
 import { SkillLoadError } from './load-error.ts';
 import { loadSkillModule } from './modules.ts';
 
-/** A process that loads skills reports their faults. */
-const ignore = () => {};
-
 /** By `category/version/name`. An invalid SKILL.md is left out, as where skills are loaded. */
 export async function findProseFolders(
   dirs: readonly string[],
@@ -25,10 +22,10 @@ export async function findProseFolders(
   return folders;
 }
 
-/** None of a directory that is not there. */
+/** None of a directory that is not there. A process that loads skills reports their faults. */
 function filesIn(dirs: readonly string[]): string[] {
   try {
-    return findSkillFiles(dirs, { onFault: ignore, onLeftOut: ignore }).filter(isSkillMd);
+    return findSkillFiles(dirs).files.filter(isSkillMd);
   } catch (error) {
     if (error instanceof SkillLoadError) return [];
     throw error;

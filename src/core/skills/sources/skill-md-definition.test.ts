@@ -27,7 +27,7 @@ async function load(frontMatter = '', body = 'Read it.'): Promise<SkillModule> {
     'pdf/SKILL.md',
     `---\nname: pdf\ndescription: Reads PDF files.\n${frontMatter}\n---\n${body}`,
   );
-  const [module] = await loadSkillModules([dir], { checkSchemas: () => true });
+  const [module] = await loadSkillModules([dir], { checkSchemas: true });
   return module as SkillModule;
 }
 

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { findSkillFiles } from './find-modules.ts';
 import { SkillLoadError } from './load-error.ts';
-import { loadSkillModules } from './modules.ts';
+import { loadNext, loadSkillModules, type SkillModule } from './modules.ts';
 import { readSkillMd } from './skill-md.ts';
 
 let dir = '';
@@ -47,28 +48,26 @@ async function faultOfSkill(frontMatter: string): Promise<string> {
   return (await faultOf()).replace('/pdf/SKILL.md: ', '');
 }
 
-test('one that breaks a rule is left out when the caller asks for it, and the others load', async () => {
+test('one that breaks a rule fails alone, and the others load', async () => {
   writeSkill('name: other\ndescription: Reads.\n');
   write('good/SKILL.md', '---\nname: good\ndescription: Reads.\n---\n');
   write('twin/SKILL.md', '---\nname: twin\ndescription: Reads.\n---\n');
   write('z/twin/SKILL.md', '---\nname: twin\ndescription: Reads.\n---\n');
-  const leftOut: string[] = [];
+  const owners = new Map<string, string>();
+  const loads: Promise<SkillModule>[] = [];
 
-  const modules = await loadSkillModules([dir], {
-    onLeftOut: ({ message }) => leftOut.push(message.replaceAll(dir, '')),
-  });
+  for (const file of findSkillFiles([dir]).files) {
+    loads.push(loadNext(file, owners, {}));
+    await Promise.allSettled(loads);
+  }
 
-  expect(modules.map(({ skill }) => skill.name)).toEqual(['good', 'twin']);
-  expect(leftOut).toEqual([
+  const ends = await Promise.allSettled(loads);
+  const faults = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason.message] : []));
+  expect([...owners.keys()]).toEqual(['agent-skills/v1.0/good', 'agent-skills/v1.0/twin']);
+  expect(faults.map((fault) => fault.replaceAll(dir, ''))).toEqual([
     '/pdf/SKILL.md: name must be the name of its folder, "pdf", got "other"',
     '/z/twin/SKILL.md: defines agent-skills/v1.0/twin, which /twin/SKILL.md defines already',
   ]);
-});
-
-test('a module that breaks a rule still ends the load', async () => {
-  const file = write('broken.ts', 'export const nothing = 1;');
-
-  await expect(loadSkillModules([dir], { onLeftOut: () => {} })).rejects.toMatchObject({ file });
 });
 
 describe('which folders are skills', () => {

@@ -6,14 +6,19 @@
  * that code reads itself.
  */
 import { fstatSync, readdirSync, readSync, realpathSync, writeSync } from 'node:fs';
-import { type LoadHookContext, type ResolveHookContext, registerHooks } from 'node:module';
+import {
+  type LoadHookContext,
+  type ModuleHooks,
+  type ResolveHookContext,
+  registerHooks,
+} from 'node:module';
 import { extname, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { depthMax, entriesMax, tooManyEntries } from './find-modules.ts';
 import { isInstalled } from './installation.ts';
 import { SkillLoadError } from './load-error.ts';
-import type { KeptSkill } from './load-plan.ts';
-import { createModuleGraph, type ModuleGraph } from './module-graph.ts';
+import { type KeptSkill, stampOf } from './load-plan.ts';
+import { ModuleGraph } from './module-graph.ts';
 import type { LoadedSkill } from './modules.ts';
 import { readFile, skillMdBytesMax } from './read-file.ts';
 
@@ -59,97 +64,95 @@ const moduleBytesMax = 268_435_456;
 const headerBytes = 16;
 const modulePattern = /\.[cm]?[jt]s$/;
 
-export interface SnapshotRecorder {
-  /** Reads a file that is not a module, and records its bytes. */
-  read(file: string): Buffer;
+/** Records the modules that this process loads, and every module below `dirs`, into the empty file `fd`. */
+export class SnapshotRecorder {
   /** What the files that were loaded have imported, outside of the platform's installation. */
-  readonly graph: ModuleGraph;
+  readonly graph = new ModuleGraph();
+  readonly #fd: number;
+  readonly #index: Index = {
+    recorded: { skills: [], unchanged: [], kept: [] },
+    modules: {},
+    resolutions: {},
+    files: {},
+  };
+  readonly #hooks: ModuleHooks;
+  #end = headerBytes;
+
+  /** Throws SkillLoadError where the modules are too large. */
+  constructor(fd: number, dirs: readonly string[]) {
+    this.#fd = fd;
+    for (const dir of dirs) this.#appendModules(resolve(dir));
+    this.#hooks = registerHooks({
+      resolve: (specifier, context, nextResolve) => {
+        const result = nextResolve(specifier, context);
+        if (isCovered(result.url)) {
+          const { url, format = null } = result;
+          this.#index.resolutions[resolutionKey(specifier, context)] = { url, format };
+          this.graph.addImport(context.parentURL ?? '', url);
+        }
+        return result;
+      },
+      load: (url, context, nextLoad) => {
+        if (!isCovered(url)) return nextLoad(url, context);
+        const stamp = stampOf(fileURLToPath(url));
+        const result = nextLoad(url, context);
+        const { source, format = null } = result;
+        const kind = source == null ? 'none' : typeof source === 'string' ? 'text' : 'bytes';
+        const bytes = bytesOf(source);
+        const place = this.#append(bytes);
+        this.#index.modules[moduleKey(url, context)] = { format, kind, place };
+        const text = kind === 'none' ? readFile(fileURLToPath(url), moduleBytesMax) : bytes;
+        this.graph.addFile(url, stamp, text, format);
+        return result;
+      },
+    });
+  }
+
+  /** Reads a file that is not a module, and records its bytes. */
+  read(file: string): Buffer {
+    const stamp = stampOf(file);
+    const bytes = readFile(file, skillMdBytesMax);
+    this.#index.files[file] = this.#append(bytes);
+    this.graph.addFile(pathToFileURL(file).href, stamp, bytes, null);
+    return bytes;
+  }
+
   /** Writes the index; from now on this process loads from the snapshot too. */
-  seal(recorded: RecordedSkills): void;
-}
+  seal(recorded: RecordedSkills): void {
+    this.#hooks.deregister();
+    this.#index.recorded = recorded;
+    const [offset, length] = this.#append(Buffer.from(JSON.stringify(this.#index)));
+    const header = Buffer.alloc(headerBytes);
+    header.writeBigUInt64LE(BigInt(offset), 0);
+    header.writeBigUInt64LE(BigInt(length), 8);
+    writeAll(this.#fd, header, 0);
+    loadFromSnapshot(this.#fd);
+  }
 
-/**
- * Starts recording the modules that this process loads, and every module below `dirs`, into the empty file `fd`.
- * Throws SkillLoadError where they are too large.
- */
-export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRecorder {
-  const recorded: RecordedSkills = { skills: [], unchanged: [], kept: [] };
-  const index: Index = { recorded, modules: {}, resolutions: {}, files: {} };
-  const graph = createModuleGraph();
-  let end = headerBytes;
-
-  function append(bytes: Uint8Array): Place {
-    const place: Place = [end, bytes.byteLength];
-    writeAll(fd, bytes, end);
-    end += bytes.byteLength;
+  #append(bytes: Uint8Array): Place {
+    const place: Place = [this.#end, bytes.byteLength];
+    writeAll(this.#fd, bytes, this.#end);
+    this.#end += bytes.byteLength;
     return place;
   }
 
-  for (const dir of dirs) {
+  #appendModules(dir: string): void {
     let bytes = 0;
-    for (const file of modulesBelow(resolve(dir))) {
+    for (const file of modulesBelow(dir)) {
       const source = readFile(file, moduleBytesMax);
       bytes += source.length;
       if (bytes > moduleBytesMax) {
         const most = `${moduleBytesMax / 1_048_576} MiB`;
-        throw new SkillLoadError(resolve(dir), `holds more than ${most} of modules`);
+        throw new SkillLoadError(dir, `holds more than ${most} of modules`);
       }
-      index.files[pathToFileURL(file).href] = append(source);
+      this.#index.files[pathToFileURL(file).href] = this.#append(source);
     }
   }
-  const hooks = registerHooks({
-    resolve(specifier, context, nextResolve) {
-      const result = nextResolve(specifier, context);
-      if (isCovered(result.url)) {
-        const { url, format = null } = result;
-        index.resolutions[resolutionKey(specifier, context)] = { url, format };
-        graph.addImport(context.parentURL ?? '', url);
-      }
-      return result;
-    },
-    load(url, context, nextLoad) {
-      if (!isCovered(url)) return nextLoad(url, context);
-      const stamp = graph.stampOf(url);
-      const result = nextLoad(url, context);
-      const { source, format = null } = result;
-      const kind = source == null ? 'none' : typeof source === 'string' ? 'text' : 'bytes';
-      const bytes = bytesOf(source);
-      index.modules[moduleKey(url, context)] = { format, kind, place: append(bytes) };
-      graph.addFile(
-        url,
-        stamp,
-        kind === 'none' ? readFile(fileURLToPath(url), moduleBytesMax) : bytes,
-        format,
-      );
-      return result;
-    },
-  });
-  return {
-    graph,
-    read(file) {
-      const { href } = pathToFileURL(file);
-      const stamp = graph.stampOf(href);
-      const bytes = readFile(file, skillMdBytesMax);
-      index.files[file] = append(bytes);
-      graph.addFile(href, stamp, bytes, null);
-      return bytes;
-    },
-    seal(recorded) {
-      hooks.deregister();
-      index.recorded = recorded;
-      const [offset, length] = append(Buffer.from(JSON.stringify(index)));
-      const header = Buffer.alloc(headerBytes);
-      header.writeBigUInt64LE(BigInt(offset), 0);
-      header.writeBigUInt64LE(BigInt(length), 8);
-      writeAll(fd, header, 0);
-      loadFromSnapshot(fd);
-    },
-  };
 }
 
 export interface Snapshot extends RecordedSkills {
-  /** The recorded bytes of a file that is not a module; undefined when there are none. */
-  read(file: string): Buffer | undefined;
+  readonly fd: number;
+  readonly files: Index['files'];
 }
 
 /** Makes this process load modules from the snapshot in `fd` from now on. */
@@ -186,13 +189,13 @@ export function loadFromSnapshot(fd: number): Snapshot {
         : { ...result, source: readAt(fd, held) };
     },
   });
-  return {
-    ...index.recorded,
-    read(file) {
-      const held = files[file];
-      return held === undefined ? undefined : readAt(fd, held);
-    },
-  };
+  return { ...index.recorded, fd, files };
+}
+
+/** The recorded bytes of a file that is not a module; undefined when there are none. */
+export function readRecorded({ fd, files }: Snapshot, file: string): Buffer | undefined {
+  const place = files[file];
+  return place === undefined ? undefined : readAt(fd, place);
 }
 
 /** Whether it is a file outside of the platform's own installation. */

@@ -6,7 +6,7 @@
 
 import { type SkillContext, SkillError } from '../../definition.ts';
 import { inParallel } from './in-parallel.ts';
-import { quote } from './quoting.ts';
+import { quote, withoutTags } from './quoting.ts';
 import { pieceLengthMax, splitText } from './splitting.ts';
 
 /** Characters of the notes on one piece; about 1,000 words. */
@@ -52,13 +52,13 @@ async function notesOn(
   noteRead: () => void,
 ): Promise<string> {
   const notes = await inParallel(pieces, ctx.signal, async (piece, i) => {
-    const asked = quote({
+    const quoted = quote({
       instructions: [...instructions, 'Answer with the notes alone, in the language of the text.'],
       task: `Take your notes on this text, which is part ${i + 1} of ${pieces.length}.`,
       text: piece,
     });
-    const { text, isCut } = await ctx.generate({ ...asked.request, temperature: 0 });
-    const note = asked.bare(text);
+    const { text, isCut } = await ctx.generate({ ...quoted.request, temperature: 0 });
+    const note = withoutTags(text, quoted);
     // Cut notes are used. Empty cut notes fail, because the part would be missing.
     if (isCut && note.trim() === '') {
       const place = `part ${i + 1} of ${pieces.length}`;

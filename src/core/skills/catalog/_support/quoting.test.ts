@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../../../../test/support/cpu-time.ts';
-import { type Question, quote } from './quoting.ts';
+import { type Question, quote, withoutTags } from './quoting.ts';
 
 const ask = (text: string, more: Partial<Question> = {}) =>
   quote({ instructions: ['Count the words.'], task: 'Count them.', text, ...more });
@@ -77,9 +77,9 @@ test.each([
   ['<text-2>three</text-2>', '<text-2>three</text-2>'],
   ['<text>', '<text>'],
 ])('of the answer %j remains %j', (answer, bare) => {
-  expect(ask('one two three').bare(answer)).toBe(bare);
+  expect(withoutTags(answer, ask('one two three'))).toBe(bare);
 });
 
 test('tags that belong to the text remain in the answer', () => {
-  expect(ask('<text>eins</text>').bare('<text>one</text>')).toBe('<text>one</text>');
+  expect(withoutTags('<text>one</text>', ask('<text>eins</text>'))).toBe('<text>one</text>');
 });

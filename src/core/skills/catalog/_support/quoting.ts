@@ -8,8 +8,8 @@ import type { GenerateRequest } from '../../definition.ts';
 export interface Quoted {
   /** The request: instructions and rule in `system`; the text and then the task in `prompt`. */
   readonly request: Pick<GenerateRequest, 'system' | 'prompt'>;
-  /** The trimmed answer, without the tags if the model repeats them. */
-  bare(answer: string): string;
+  /** The name of the two tags. */
+  readonly tag: string;
 }
 
 export interface Question {
@@ -33,7 +33,7 @@ export function quote({ instructions, task, text, kind = 'text' }: Question): Qu
       system: [...instructions, rule].join('\n'),
       prompt: `<${tag}>\n${text}\n</${tag}>\n\n${task}`,
     },
-    bare: (answer) => withoutTags(answer.trim(), tag),
+    tag,
   };
 }
 
@@ -47,9 +47,11 @@ function tagFor(text: string, kind: string): string {
   return `${kind}-${free}`;
 }
 
-function withoutTags(answer: string, tag: string): string {
+/** The trimmed answer of a model, without the tags if it repeats them. */
+export function withoutTags(answer: string, { tag }: Quoted): string {
   const [open, close] = [`<${tag}>`, `</${tag}>`];
-  return answer.startsWith(open) && answer.endsWith(close)
-    ? answer.slice(open.length, -close.length).trim()
-    : answer;
+  const text = answer.trim();
+  return text.startsWith(open) && text.endsWith(close)
+    ? text.slice(open.length, -close.length).trim()
+    : text;
 }

@@ -17,15 +17,11 @@ const limits = {
   errorsChars: 250_000,
 };
 
-type Ajv = new (
-  options: Options,
-) => { compile(schema: boolean | AnySchemaObject): ValidateFunction };
-
 /** Defined in the realm by `bundleCommonJs`. */
-declare function bundled(name: 'ajv'): { Ajv: Ajv };
-declare function bundled(name: 'ajv/dist/2019.js'): { Ajv2019: Ajv };
-declare function bundled(name: 'ajv/dist/2020.js'): { Ajv2020: Ajv };
-declare function bundled(name: 'ajv-formats'): { default(ajv: InstanceType<Ajv>): void };
+declare function bundled(name: 'ajv'): typeof import('ajv');
+declare function bundled(name: 'ajv/dist/2019.js'): typeof import('ajv/dist/2019.js');
+declare function bundled(name: 'ajv/dist/2020.js'): typeof import('ajv/dist/2020.js');
+declare function bundled(name: 'ajv-formats'): typeof import('ajv-formats');
 
 const libraries = ['ajv', 'ajv/dist/2019.js', 'ajv/dist/2020.js', 'ajv-formats'];
 const inRealm = createRealms({
@@ -75,7 +71,7 @@ function compiled(schema: boolean | AnySchemaObject): ValidateFunction {
   }
 }
 
-function ajvFor(schema: boolean | AnySchemaObject): InstanceType<Ajv> {
+function ajvFor(schema: boolean | AnySchemaObject) {
   const named = typeof schema === 'object' ? schema['$schema'] : undefined;
   const dialect = String(named ?? '2020-12');
   const options: Options = { strict: false, allErrors: true, logger: false };

@@ -2,7 +2,7 @@
 
 import { defineSkill } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
-import { quote } from '../_support/quoting.ts';
+import { quote, withoutTags } from '../_support/quoting.ts';
 import { integer, objectWith, textWith } from '../_support/schemas.ts';
 import { wholeAnswer } from '../_support/whole-answer.ts';
 
@@ -63,7 +63,7 @@ export default defineSkill({
       ],
     });
     const isWhole = digest.parts === 1;
-    const asked = quote({
+    const quoted = quote({
       instructions: [
         isWhole
           ? 'You summarize a text.'
@@ -76,8 +76,8 @@ export default defineSkill({
       task: 'Summarize this text.',
       text: digest.text,
     });
-    const { text: said, isCut } = await ctx.generate(asked.request);
-    const summary = wholeAnswer(asked.bare(said), {
+    const { text: answer, isCut } = await ctx.generate(quoted.request);
+    const summary = wholeAnswer(withoutTags(answer, quoted), {
       isCut,
       kind: 'summary',
       remedy: 'ask for fewer words (max_words) or raise MODEL_OUTPUT_TOKENS',

@@ -5,7 +5,7 @@
 
 import { defineSkill } from '../../definition.ts';
 import { inParallel } from '../_support/in-parallel.ts';
-import { quote } from '../_support/quoting.ts';
+import { quote, withoutTags } from '../_support/quoting.ts';
 import { objectWith, type Static, textWith } from '../_support/schemas.ts';
 import { splitText } from '../_support/splitting.ts';
 import { wholeAnswer } from '../_support/whole-answer.ts';
@@ -65,9 +65,9 @@ export default defineSkill({
     const translated = await inParallel(pieces, ctx.signal, async (piece) => {
       const [before, core, after] = withoutSurroundings(piece);
       if (core === '') return piece;
-      const asked = quote({ instructions, task: 'Translate this text.', text: core });
-      const { text, isCut } = await ctx.generate(asked.request);
-      const translation = wholeAnswer(asked.bare(text), {
+      const quoted = quote({ instructions, task: 'Translate this text.', text: core });
+      const { text, isCut } = await ctx.generate(quoted.request);
+      const translation = wholeAnswer(withoutTags(text, quoted), {
         isCut,
         kind: 'translation',
         remedy: 'raise MODEL_OUTPUT_TOKENS',
