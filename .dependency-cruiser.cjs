@@ -6,7 +6,7 @@
  */
 const zones = {
   adapters: 'redis database queue http egress sandbox models',
-  core: 'config context events leases skills agents api-keys executors conversations usage embeddings memories credentials journal thinking jobs',
+  core: 'config context events leases skills agents api-keys executors conversations usage embeddings memories credentials journal jobs thinking',
   platform:
     'run-events approvals schedules triggers webhooks statistics user-data remote-skills mcp processes',
   apps: 'start move console composition testing cli',

@@ -27,6 +27,8 @@ export const ports: Readonly<Record<string, string>> = {
   Models: 'the providers, each with the protocol that it speaks',
   RemoteKind: 'MCP and OpenAPI',
   Connection: 'to an MCP server: over HTTP, and to a command that calls share',
+  Thinking: 'with models, and by the script of skillwright/testing',
+  RunThinking: 'with models, and by the script of skillwright/testing',
   WaitKindVerbs: 'sleeps, events, approvals and child jobs',
   AgentDependent: 'what slices do about an agent that is created or deleted: seven',
   OwnerLookup: 'agents and schedules, which budgets belong to',

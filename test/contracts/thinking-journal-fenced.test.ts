@@ -2,9 +2,9 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
+import { endAbandonedSteps } from '../../src/core/journal/abandoned-steps.ts';
 import { LeaseLostError } from '../../src/core/journal/claim-writes.ts';
 import { isHeld } from '../../src/core/journal/held-claim.store.ts';
-import { endAbandonedSteps } from '../../src/core/thinking/abandoned-steps.ts';
 import type { PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';

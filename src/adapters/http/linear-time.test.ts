@@ -15,8 +15,8 @@ import { queryOf } from '../../core/memories/query.ts';
 import { termsText } from '../../core/memories/terms.ts';
 import { readWords } from '../../core/memories/words.ts';
 import { transcriptOf } from '../../core/thinking/compaction-plan.ts';
+import { Estimates } from '../../core/thinking/estimates.ts';
 import { quoted } from '../../core/thinking/quoted.ts';
-import { sizeOfText, tokensOfSize } from '../../core/thinking/text-size.ts';
 import { readArguments } from '../../core/thinking/tool-arguments.ts';
 import { boundedValidator, checkBoundedSchema } from '../../kernel/bounded-schema.ts';
 import { systemClock } from '../../kernel/clock.ts';
@@ -37,6 +37,7 @@ import { payloadOf } from '../../platform/triggers/payload.ts';
 import { requireSignature } from '../../platform/triggers/signature.ts';
 import { checkUrl } from '../egress/url-guard.ts';
 import { EventDataReader } from '../models/event-data.ts';
+import { sizeOfText } from '../models/text-size.ts';
 import { ThinkTagFilter } from '../models/think-tag-filter.ts';
 import { adminHook } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
@@ -167,10 +168,12 @@ async function readEvents(text: string): Promise<void> {
   for await (const _ of plainEvents(body));
 }
 
+const measure = new Estimates().measure(['a/model']);
+
 function summarized(text: string): string {
   const messages = piecesOf(text, 8_000).map((piece) => ({ role: 'user', text: piece }) as const);
   const covered = { messages, task: 0, covered: 0, summary: { text } };
-  return transcriptOf(covered, messages.length, Number.POSITIVE_INFINITY, tokensOfSize);
+  return transcriptOf(covered, messages.length, Number.POSITIVE_INFINITY, measure);
 }
 
 const readers: Record<string, (text: string) => unknown> = {

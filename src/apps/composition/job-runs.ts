@@ -24,7 +24,7 @@ import type { Memories } from '../../core/memories/memories.ts';
 import { RunMemories } from '../../core/memories/run-memory.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { SkillSettings } from '../../core/skills/settings.ts';
-import type { Thinking } from '../../core/thinking/thinking.ts';
+import type { Thinking } from '../../core/jobs/thinking.ts';
 import type { QueueName } from '../../kernel/queues.ts';
 import { approvalWaits } from '../../platform/approvals/approval-waits.ts';
 import { eventWaits } from '../../platform/run-events/event-waits.ts';

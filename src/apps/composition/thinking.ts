@@ -12,7 +12,7 @@ import { type SkillRegistry, skillKey } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { readSkillFile } from '../../core/skills/sources/skill-folder.ts';
 import type { ReadSkillFile } from '../../core/thinking/attempt.ts';
-import { Thinking } from '../../core/thinking/thinking.ts';
+import { ModelThinking } from '../../core/thinking/thinking.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import { providerSettings, warnOfModel } from './provider-settings.ts';
 import { fromDefinitions } from './skills.ts';
@@ -32,7 +32,7 @@ export function composeThinking(
   { agents, apiKeys, conversations, credentials, skills }: ThinkingSlices,
   definitions: () => readonly LoadedSkill[],
   metrics: Metrics,
-): Thinking {
+): ModelThinking {
   const { config, log } = context;
   const { providers } = config;
   warnOfModel('DEFAULT_MODEL', config.defaultModel, { providers, log });
@@ -46,7 +46,7 @@ export function composeThinking(
     },
     settingsOf: providerSettings(providers, credentials),
   });
-  return new Thinking({
+  return new ModelThinking({
     context,
     agents,
     apiKeys,

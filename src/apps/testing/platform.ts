@@ -13,7 +13,6 @@ import { readRemember } from '../../core/memories/run-questions.ts';
 import type { SkillDefinition } from '../../core/skills/definition.ts';
 import { SkillRegistry } from '../../core/skills/registry.ts';
 import { SkillSettings } from '../../core/skills/settings.ts';
-import type { ThinkingParts } from '../../core/thinking/attempt.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { createLogger } from '../../kernel/log.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
@@ -69,7 +68,7 @@ export async function openPlatform(definition: SkillDefinition, script: Script) 
   const ends = new ScriptedEnds(script);
   const waitKinds = scriptedWaitKinds(script, ends);
   // A script answers what its other parts are for.
-  const thinking = new ScriptedThinking({ context } as ThinkingParts, script, standIns);
+  const thinking = new ScriptedThinking(script, standIns);
   const skillSettings = new SkillSettings(context, null);
   const jobs = composeJobRuns(
     context,

@@ -46,7 +46,7 @@ async function run(platform: TestPlatform, json: string): Promise<SkillRun> {
   const { context, caller, script, skills, standIns } = platform;
   const { category, version, name } = standIns.definition;
   const skill = skills.active(caller.organizationId, category, version, name);
-  const issues = skill.inputIssues(JSON.parse(json));
+  const issues = skill.input.issuesOf(JSON.parse(json));
   if (issues !== null) {
     const message = `the input breaks the skill's schema: ${issuesText(issues)}`;
     return resultOf(platform, null, { code: 'validation_error', message, retryable: false });

@@ -2,13 +2,14 @@
  * The thinking of a test: a model's answers come from its script. Each request is a step in the journal of its job, and
  * the skills that a model calls run as they do on a platform.
  */
+import { type Attempt, journalOf, memoryOf } from '../../core/jobs/attempt.ts';
+import { refusalOf } from '../../core/jobs/called-skills.ts';
+import type { RunThinking, Thinking } from '../../core/jobs/thinking.ts';
+import { runToolSkill } from '../../core/jobs/tool-run.ts';
 import { innerPart, type RunPart } from '../../core/journal/run-part.ts';
 import type { WaitScope } from '../../core/journal/wait-scope.ts';
 import type { Generated } from '../../core/skills/definition.ts';
-import type { RunSurroundings, ThinkingParts } from '../../core/thinking/attempt.ts';
-import { Estimates } from '../../core/thinking/estimates.ts';
 import { generationIdOf, readGenerateRequest } from '../../core/thinking/generate-request.ts';
-import { RunThinking, Thinking } from '../../core/thinking/thinking.ts';
 import { inputDigestOf } from '../../kernel/input-digest.ts';
 import { issuesText } from '../../kernel/json-schema.ts';
 import { answerModel, type CallTool, type Dialogue, StoppedError } from './models.ts';
@@ -19,42 +20,44 @@ import { ScriptError } from './types.ts';
 /** The name of the steps in which models are asked. */
 export const generateStep = 'generate';
 
-export class ScriptedThinking extends Thinking {
-  readonly parts: ThinkingParts;
+export class ScriptedThinking implements Thinking {
   readonly script: Script;
   readonly standIns: StandIns;
   /** Requests that have begun, by their key: a run that goes on after a wait of a tool does not ask again. */
   readonly dialogues = new Map<string, Dialogue>();
 
-  constructor(parts: ThinkingParts, script: Script, standIns: StandIns) {
-    super(parts);
-    this.parts = parts;
+  constructor(script: Script, standIns: StandIns) {
     this.script = script;
     this.standIns = standIns;
   }
 
-  override begin(run: RunSurroundings): RunThinking {
+  begin(run: Attempt): RunThinking {
     return new ScriptedRunThinking(this, run);
   }
 }
 
-class ScriptedRunThinking extends RunThinking {
+class ScriptedRunThinking implements RunThinking {
+  readonly answer = null;
+  readonly retryAfterMs = null;
   readonly #thinking: ScriptedThinking;
-  readonly #run: RunSurroundings;
+  readonly #run: Attempt;
 
-  constructor(thinking: ScriptedThinking, run: RunSurroundings) {
-    super(thinking.parts, run, new Estimates());
+  constructor(thinking: ScriptedThinking, run: Attempt) {
     this.#thinking = thinking;
     this.#run = run;
   }
 
-  override async generate(
+  /** The script answers at once, or the run waits. */
+  async ended(): Promise<void> {}
+
+  async generate(
     payload: unknown,
     part: RunPart,
     signal: AbortSignal,
     scope: WaitScope,
   ): Promise<Generated> {
-    const { journal, memory, job } = this.#run;
+    const { job } = this.#run;
+    const journal = journalOf(this.#run);
     const { script, dialogues } = this.#thinking;
     const asked = readGenerateRequest(payload);
     const { request, corrections } = asked;
@@ -71,7 +74,7 @@ class ScriptedRunThinking extends RunThinking {
     const { n, recorded } = await journal.beginStep({ ...place, kind: 'skill' }, async () => {});
     if (recorded !== undefined) {
       if ('error' in recorded) throw Object.assign(new Error(), recorded.error);
-      if (recorded.memory.length > 0) await memory().restore(recorded.memory);
+      if (recorded.memory.length > 0) await memoryOf(this.#run).restore(recorded.memory);
       recorded.memory.forEach(part.note);
       return (JSON.parse(recorded.result) as { output: Generated }).output;
     }
@@ -109,10 +112,10 @@ class ScriptedRunThinking extends RunThinking {
         const message = `the input breaks the skill's schema: ${issuesText(issues)}`;
         throw Object.assign(new Error(message), { code: 'validation_error' });
       }
-      const refusal = await this.#run.refusalOf(skill);
+      const refusal = await refusalOf(this.#run, skill);
       if (refusal !== null) throw Object.assign(new Error(), refusal);
       const call = { skill, input: JSON.stringify(input), isOnce: false, wasInterrupted: false };
-      const result = await this.#run.runSkill(call, part, signal, scope);
+      const result = await runToolSkill(this.#run, call, part, signal, scope);
       if (result.kind === 'stopped') throw new StoppedError();
       if (result.kind === 'failed') throw Object.assign(new Error(), result);
       return JSON.parse(result.output);

@@ -9,18 +9,16 @@ import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
 import { Journal } from '../journal/journal.ts';
 import { JournalFault, type Records } from '../journal/records.ts';
-import type { RunPart } from '../journal/run-part.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
-import type { WaitScope } from '../journal/wait-scope.ts';
 import type { RunMemories, RunMemory } from '../memories/run-memory.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillSettings } from '../skills/settings.ts';
-import type { SkillCall, SkillResult } from '../thinking/attempt.ts';
-import type { RunThinking, Thinking } from '../thinking/thinking.ts';
 import type { Admission } from './admission.ts';
 import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
 import type { ReportStream, Reports } from './reports.ts';
-import { RunWaits } from './run-waits.ts';
+import type { RunWaits } from './run-waits.ts';
+import type { RunThinking, Thinking } from './thinking.ts';
 
 /** How long runs wait for what may come soon. */
 export interface RunPace {
@@ -70,15 +68,6 @@ export interface Attempt {
   yields: number;
   resume: () => void;
 }
-
-/** Runs a skill as a tool of a model. */
-export type RunSkill = (
-  attempt: Attempt,
-  call: SkillCall,
-  part: RunPart,
-  signal: AbortSignal,
-  scope: WaitScope,
-) => Promise<SkillResult>;
 
 export function newAttempt(runs: Runs, job: ClaimedJob): Attempt {
   return {
@@ -145,27 +134,6 @@ export function isReplaying({ job, records }: Attempt): boolean {
   return records === undefined ? job.resumed_at !== null : records.pending.size > 0;
 }
 
-export function waitsOf(attempt: Attempt): RunWaits {
-  const { context, waitKinds, pace } = attempt.runs;
-  let isReported = false;
-  attempt.waits ??= new RunWaits({
-    context,
-    // Opened by the first wait: a run that only uses its memory has no journal.
-    journal: () => journalOf(attempt),
-    kinds: waitKinds,
-    keepLoadedMs: pace.keepLoadedMs,
-    suspend: () => attempt.handle?.suspend(),
-    onError(error) {
-      noteFault(attempt, error);
-      if (error instanceof JournalFault || isReported) return;
-      isReported = true;
-      const subject = { err: error, job_id: attempt.job.id };
-      context.log.warn(subject, 'the waits of a run could not be read; they are read again');
-    },
-  });
-  return attempt.waits;
-}
-
 /** Ends the run for good where its code no longer fits its record, or a bound of its record is passed. */
 export function noteFault(attempt: Attempt, error: unknown): void {
   if (!(error instanceof JournalFault) || attempt.fault !== undefined) return;
@@ -174,8 +142,11 @@ export function noteFault(attempt: Attempt, error: unknown): void {
 }
 
 /** A run has one slot to yield, however many of its calls wait at once. */
-export function yieldSlot(attempt: Attempt, yieldOne: () => () => void): () => void {
-  if (attempt.yields === 0) attempt.resume = yieldOne();
+export function yieldSlot(attempt: Attempt): () => void {
+  const { runs, job } = attempt;
+  if (attempt.yields === 0) {
+    attempt.resume = runs.yieldSlot(queueOf(job.trigger_type), job.organization_id);
+  }
   attempt.yields += 1;
   return () => {
     attempt.yields -= 1;

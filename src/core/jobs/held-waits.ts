@@ -10,9 +10,8 @@ import { permanentError } from '../../kernel/permanent-error.ts';
 import { heldKey } from '../journal/records.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
-import { type Attempt, recordsOf, streamOf, waitsOf, yieldSlot } from './attempt.ts';
-import { queueOf } from './queues.ts';
-import type { WaitAnswer } from './run-waits.ts';
+import { type Attempt, recordsOf, streamOf, yieldSlot } from './attempt.ts';
+import { type WaitAnswer, waitsOf } from './run-waits.ts';
 
 /** Code units of a name. */
 const nameMax = 400;
@@ -24,7 +23,6 @@ export async function holdForPerson(
   scope: WaitScope,
   signal: AbortSignal,
 ): Promise<WaitAnswer> {
-  const { runs, job } = attempt;
   const { name, digest, nth, title, details, fields, timeoutMs } = objectOf(payload) ?? {};
   // The question may be one that the code of a run has made up.
   if (typeof name !== 'string' || name.length > nameMax || !Number.isSafeInteger(nth)) {
@@ -38,9 +36,7 @@ export async function holdForPerson(
   await recordsOf(attempt);
   // A run that holds a connection never counts as waiting, so it is not unloaded.
   const done = scope.work();
-  const resume = yieldSlot(attempt, () =>
-    runs.yieldSlot(queueOf(job.trigger_type), job.organization_id),
-  );
+  const resume = yieldSlot(attempt);
   const turn = {
     async recorded() {},
     // The approval is on record then.

@@ -4,38 +4,34 @@
  * all that a run may ask is answered here.
  */
 
-import { permanentError } from '../../kernel/permanent-error.ts';
 import type { ObservedStep } from '../context/run-observer.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { isMemoryVerb } from '../memories/memory-verbs.ts';
-import { skillKeyParts } from '../skills/registry.ts';
 import type { RunSettings } from '../skills/settings.ts';
-import type { RunThinking } from '../thinking/thinking.ts';
 import {
   type Attempt,
   isReplaying,
   journalOf,
   memoryOf,
   noteFault,
-  type RunSkill,
   recordingOf,
   recordsOf,
   remember,
   streamOf,
-  waitsOf,
-  yieldSlot,
 } from './attempt.ts';
+import { mayCall } from './called-skills.ts';
 import { holdForPerson } from './held-waits.ts';
-import { queueOf } from './queues.ts';
 import { RecordPlaces } from './record-places.ts';
 import { callRemote } from './remote-calls.ts';
 import { ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
-import { findSettings, settingsOfCalled } from './run-settings.ts';
+import { settingsOfCalled } from './run-settings.ts';
+import { waitsOf } from './run-waits.ts';
 import type { RunMessage } from './settle-effects.ts';
+import type { RunThinking } from './thinking.ts';
 
 /** A part of an attempt that asks: the run itself, or a tool. */
 export interface Asking {
@@ -45,7 +41,6 @@ export interface Asking {
   readonly said: RunMessage[];
   /** The scope in which a tool runs; the run itself has that of the attempt. */
   readonly within?: WaitScope;
-  readonly runSkill: RunSkill;
 }
 
 interface Part extends Asking {
@@ -223,27 +218,6 @@ function settingsOfStep({ runs, job }: Attempt, payload: unknown) {
   return kind === 'skill' ? settingsOfCalled(runs, job, name) : undefined;
 }
 
-/** Checked before the call is on record, so that a retry calls again once the settings have values. */
-async function mayCall({ runs, job }: Attempt, skill: string): Promise<boolean> {
-  if (!(await runs.admission.mayCall(job, skill))) {
-    const parts = skillKeyParts(skill);
-    if (runs.skills.definition(job.organization_id, ...parts) !== undefined) return false;
-    throw permanentError(`there is no skill ${skill}`);
-  }
-  await settingsOfCalled(runs, job, skill);
-  return true;
-}
-
-/** Why the run's model may not call a skill, null if it may. */
-async function refusalOf({ runs, job }: Attempt, skill: string) {
-  if (!(await runs.admission.mayCall(job, skill))) {
-    return { code: 'insufficient_scope', message: `This run may not use ${skill}` };
-  }
-  const found = await findSettings(runs, job, skill);
-  if (found === undefined || !('missing' in found)) return null;
-  return { code: 'missing_credentials', message: found.missing };
-}
-
 /** Steps that end at once are answered in the order of their places, also if they are committed in another. */
 function endInOrder(asking: Part, payload: unknown, signal: AbortSignal): Promise<unknown> {
   const wasStopped = signal.aborted;
@@ -303,18 +277,7 @@ function stepsOf(asking: Part): RunSteps {
   return asking.steps;
 }
 
-function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
-  const { runs, job } = attempt;
-  attempt.thinking ??= runs.thinking.begin({
-    job,
-    journal: journalOf(attempt),
-    report: (report) => streamOf(attempt).add(report),
-    memory: () => memoryOf(attempt),
-    refusalOf: (skill) => refusalOf(attempt, skill),
-    wait: (...asked) => waitsOf(attempt).wait(...asked),
-    runSkill: (...called) => runSkill(attempt, ...called),
-    yieldSlot: () =>
-      yieldSlot(attempt, () => runs.yieldSlot(queueOf(job.trigger_type), job.organization_id)),
-  });
+function thinkingOf({ attempt }: Asking): RunThinking {
+  attempt.thinking ??= attempt.runs.thinking.begin(attempt);
   return attempt.thinking;
 }

@@ -3,7 +3,7 @@ import { manualClock } from '../../../test/support/manual-clock.ts';
 import { RunObservers } from '../context/run-observer.ts';
 import { Journal } from '../journal/journal.ts';
 import type { OpenWait, WaitEnd } from '../journal/waits.ts';
-import { runPace } from './attempt.ts';
+import { type Attempt, runPace } from './attempt.ts';
 import { RunWaits } from './run-waits.ts';
 
 const hour = 3_600_000;
@@ -28,13 +28,14 @@ function waitsOf() {
     endsOfWaits: { value: async () => ends },
   });
   const waits = new RunWaits({
-    keepLoadedMs: runPace.keepLoadedMs,
-    context: { clock, observers: new RunObservers() },
-    journal: () => journal,
-    kinds: new Map(),
-    suspend: () => void suspensions++,
-    onError() {},
-  });
+    runs: {
+      context: { clock, observers: new RunObservers() },
+      waitKinds: new Map(),
+      pace: runPace,
+    },
+    journal,
+    handle: { suspend: () => void suspensions++ },
+  } as unknown as Attempt);
   const isOpen = () =>
     begun.resolve({
       n: 1,

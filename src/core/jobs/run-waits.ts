@@ -4,11 +4,10 @@
  * on the database alone knows its waits.
  */
 
-import type { Context } from '../context/context.ts';
-import type { Journal } from '../journal/journal.ts';
-import type { WaitKinds } from '../journal/wait-kinds.ts';
+import { JournalFault } from '../journal/records.ts';
 import { WaitScope } from '../journal/wait-scope.ts';
 import type { OpenWait, WaitEnd, WaitRequest } from '../journal/waits.ts';
+import { type Attempt, journalOf, noteFault } from './attempt.ts';
 import type { ReplayTurn } from './replay-order.ts';
 
 /** Longest time between two looks at the deadlines. */
@@ -25,24 +24,17 @@ export interface WaitAnswer {
   readonly at: number;
 }
 
-interface RunWaitsParts {
-  readonly context: Pick<Context, 'clock' | 'observers'>;
-  /** Opens the journal if it is not open yet. */
-  readonly journal: () => Journal;
-  readonly kinds: WaitKinds;
-  /** A run whose next wait ends within this time stays loaded. */
-  readonly keepLoadedMs: number;
-  /** Asks the executor to unload the run. */
-  suspend(): void;
-  onError(error: unknown): void;
+interface Pending extends OpenWait {
+  readonly ended: PromiseWithResolvers<WaitEnd>;
 }
 
-interface Pending extends OpenWait {
-  answer(end: WaitEnd): void;
+export function waitsOf(attempt: Attempt): RunWaits {
+  attempt.waits ??= new RunWaits(attempt);
+  return attempt.waits;
 }
 
 export class RunWaits {
-  readonly #parts: RunWaitsParts;
+  readonly #attempt: Attempt;
   readonly scope: WaitScope;
   readonly #pending = new Map<number, Pending>();
   /** Ended after the run was asked to be unloaded: the run may not have got the end. */
@@ -54,10 +46,12 @@ export class RunWaits {
   /** The look under way, and whether another one has to follow it. */
   #looking: Promise<void> | undefined;
   #isStale = false;
+  /** Whether the log has a failure to read the waits. */
+  #isReported = false;
   #isStopped = false;
 
-  constructor(parts: RunWaitsParts) {
-    this.#parts = parts;
+  constructor(attempt: Attempt) {
+    this.#attempt = attempt;
     this.scope = new WaitScope(() => this.#suspendSoon());
   }
 
@@ -74,9 +68,10 @@ export class RunWaits {
     let n = 0;
     const abort = () => ended.reject(new Error('the run has ended'));
     try {
-      const { context, kinds } = this.#parts;
-      const journal = this.#parts.journal();
-      const wait = await journal.beginWait(kinds, wanted);
+      const { context, waitKinds } = this.#attempt.runs;
+      // Opened by the first wait: a run that only uses its memory has no journal.
+      const journal = journalOf(this.#attempt);
+      const wait = await journal.beginWait(waitKinds, wanted);
       if ('end' in wait) {
         const { at, place } = wait.end;
         await turn?.recorded({ n: wait.n, at, place });
@@ -87,7 +82,7 @@ export class RunWaits {
       if (signal.aborted) throw new Error('the run has ended');
       signal.addEventListener('abort', abort, { once: true });
       n = wait.n;
-      this.#pending.set(n, { ...wait, answer: ended.resolve });
+      this.#pending.set(n, { ...wait, ended });
       close = scope.wait();
       this.#schedule();
       // It may have ended while it was not pending yet.
@@ -118,7 +113,7 @@ export class RunWaits {
   async look(): Promise<void> {
     this.#isStale = true;
     const since = this.#unloadingSince;
-    const leftMs = since === null ? 0 : since + unloadMs - this.#parts.context.clock.monotonic();
+    const leftMs = since === null ? 0 : since + unloadMs - this.#clock.monotonic();
     if (leftMs > 0) {
       this.#schedule(leftMs, leftMs);
       return;
@@ -131,23 +126,37 @@ export class RunWaits {
   }
 
   async #lookUntilFresh(): Promise<void> {
-    const { journal, kinds, onError } = this.#parts;
+    const { waitKinds } = this.#attempt.runs;
     while (this.#isStale && this.#pending.size > 0 && !this.#isStopped) {
       this.#isStale = false;
       try {
-        const ends = await journal().endsOfWaits(kinds, [...this.#pending.values()]);
+        const pending = [...this.#pending.values()];
+        const ends = await journalOf(this.#attempt).endsOfWaits(waitKinds, pending);
         for (const [n, end] of ends) {
           const ended = this.#pending.get(n);
           this.#pending.delete(n);
           if (this.#unloadingSince !== null) this.#ungiven.add(n);
-          ended?.answer(end);
+          ended?.ended.resolve(end);
         }
       } catch (error) {
-        onError(error);
+        this.#takeError(error);
       }
     }
     // A look that failed is not repeated at once.
     this.#schedule(againMs);
+  }
+
+  #takeError(error: unknown): void {
+    const { runs, job } = this.#attempt;
+    noteFault(this.#attempt, error);
+    if (error instanceof JournalFault || this.#isReported) return;
+    this.#isReported = true;
+    const subject = { err: error, job_id: job.id };
+    runs.context.log.warn(subject, 'the waits of a run could not be read; they are read again');
+  }
+
+  get #clock() {
+    return this.#attempt.runs.context.clock;
   }
 
   /** The run has asked something, so it was not unloaded before. */
@@ -174,10 +183,10 @@ export class RunWaits {
     setImmediate(() => {
       this.#isSuspending = false;
       if (this.#looking !== undefined || this.#isStopped) return;
-      const { context, keepLoadedMs } = this.#parts;
+      const { keepLoadedMs } = this.#attempt.runs.pace;
       if (this.#pending.size > 0 && this.scope.isBlocked() && this.#leftMs() > keepLoadedMs) {
-        this.#unloadingSince = context.clock.monotonic();
-        this.#parts.suspend();
+        this.#unloadingSince = this.#clock.monotonic();
+        this.#attempt.handle?.suspend();
       }
     });
   }
@@ -186,7 +195,7 @@ export class RunWaits {
   #leftMs(): number {
     let dueAt = Number.POSITIVE_INFINITY;
     for (const one of this.#pending.values()) dueAt = Math.min(dueAt, one.dueAt);
-    return dueAt - this.#parts.context.clock.now();
+    return dueAt - this.#clock.now();
   }
 
   /** Sets the timer to the next deadline, at least `leastMs` and at most `mostMs` away. */

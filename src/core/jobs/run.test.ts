@@ -4,12 +4,11 @@ import type { Database } from '../../adapters/database/database.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import type { RunMemories, RunMemory } from '../memories/run-memory.ts';
 import type { Generated } from '../skills/definition.ts';
-import type { RunSurroundings } from '../thinking/attempt.ts';
-import type { RunThinking, Thinking } from '../thinking/thinking.ts';
-import type { Runs } from './attempt.ts';
+import { type Attempt, type Runs, streamOf } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import type { Reports } from './reports.ts';
 import { startRun } from './run.ts';
+import type { RunThinking, Thinking } from './thinking.ts';
 
 test('a first report that is made while the thinking ends is recorded before the run has ended', async () => {
   const flushed = Promise.withResolvers<void>();
@@ -22,10 +21,10 @@ test('a first report that is made while the thinking ends is recorded before the
     },
   };
   const { start, handlers } = runsOf({
-    thinking: thinkingOf(({ report }) => ({
+    thinking: thinkingOf((attempt) => ({
       ...idleThinking,
       async ended() {
-        report({ type: 'token', data: { step: 1, text: 'late' } });
+        streamOf(attempt).add({ type: 'token', data: { step: 1, text: 'late' } });
       },
     })),
     reports: { open: () => stream } as unknown as Reports,
@@ -61,8 +60,7 @@ test('a run that asks its memory alone leaves no steps to be ended', async () =>
 const options = { timeoutMs: 1_000, alone: false, answerField: null, configured: null };
 
 /** Thinking whose attempts are made so. */
-const thinkingOf = (begin: (run: RunSurroundings) => Partial<RunThinking>) =>
-  ({ begin }) as unknown as Thinking;
+const thinkingOf = (begin: (attempt: Attempt) => RunThinking): Thinking => ({ begin });
 
 const idleThinking = {
   generate: async () => ({}) as Generated,

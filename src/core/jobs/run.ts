@@ -11,14 +11,13 @@ import { unaskedFault } from '../journal/records.ts';
 import { wholeRun } from '../journal/run-part.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import type { RunSettings } from '../skills/settings.ts';
-import type { RunThinking } from '../thinking/thinking.ts';
 import { type RunOptions, skillOf } from './admission.ts';
 import { type Attempt, newAttempt, type Runs, recordsOf } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import { handlersOf } from './run-parts.ts';
 import type { RunMessage } from './settle-effects.ts';
 import type { AttemptOutcome } from './states.ts';
-import { runSkill } from './tool-run.ts';
+import type { RunThinking } from './thinking.ts';
 
 /** Time for the steps of a model to be recorded, once the run has ended. */
 const lastStepsMs = 10_000;
@@ -33,7 +32,7 @@ export function startRun(
 ): AttemptRun {
   const messages: RunMessage[] = [];
   const attempt = newAttempt(runs, job);
-  const handlers = handlersOf({ attempt, part: wholeRun, said: messages, runSkill });
+  const handlers = handlersOf({ attempt, part: wholeRun, said: messages });
   if (mayBegin !== undefined) handlers.mayBegin = mayBegin;
   const handle = runs.executors.run(
     {

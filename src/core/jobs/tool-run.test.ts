@@ -5,7 +5,7 @@ import { wholeRun } from '../journal/run-part.ts';
 import { WaitScope } from '../journal/wait-scope.ts';
 import { newAttempt, type Runs } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
-import { runSkill } from './tool-run.ts';
+import { runToolSkill } from './tool-run.ts';
 
 const context = contextOf({ database: {} as Database });
 
@@ -29,7 +29,7 @@ test.each([
   const call = { skill: 'test/v1.0/tool', input: '{}', isOnce, wasInterrupted: false };
   const { signal } = new AbortController();
 
-  const result = await runSkill(attempt, call, wholeRun, signal, new WaitScope(() => {}));
+  const result = await runToolSkill(attempt, call, wholeRun, signal, new WaitScope(() => {}));
 
   expect(runs).toBe(times);
   expect(result).toMatchObject({ kind: 'failed', code: 'worker_lost' });
@@ -52,7 +52,7 @@ test.each([
       },
     },
   } as unknown as Runs;
-  await runSkill(
+  await runToolSkill(
     newAttempt(parts, { id: 'a' } as ClaimedJob),
     { skill: 'test/v1.0/tool', input, isOnce: false, wasInterrupted: false },
     wholeRun,
@@ -82,7 +82,7 @@ test.each([
       },
     } as unknown as Runs;
     const call = { skill: 'mcp-a/v1.0/tool', input: '{}', isOnce: false, wasInterrupted: true };
-    const result = await runSkill(
+    const result = await runToolSkill(
       newAttempt(parts, { id: 'a' } as ClaimedJob),
       call,
       wholeRun,

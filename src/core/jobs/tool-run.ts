@@ -1,11 +1,11 @@
 /** Runs a skill as a tool: with its own time limit and error, otherwise as a part of the attempt. */
 import type { RunHandle, RunHandlers, RunOutcome } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
+import type { StepError } from '../journal/step-rows.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
-import type { SkillCall, SkillResult } from '../thinking/attempt.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
 import { handlersOf } from './run-parts.ts';
 import { findSettings } from './run-settings.ts';
@@ -16,7 +16,26 @@ import { failureOf, type JobError } from './states.ts';
 /** Runs of a tool that end with an unattributed executor death, before the tool call fails. */
 const displacedMax = 3;
 
-export async function runSkill(
+/** The end of a skill that ran as a tool, and its messages to the conversation. */
+export type SkillResult = (
+  | { readonly kind: 'completed'; readonly output: string }
+  | ({ readonly kind: 'failed' } & StepError)
+  | { readonly kind: 'stopped' }
+) & { readonly messages?: readonly RunMessage[] };
+
+/** A skill to run as a tool. */
+export interface SkillCall {
+  /** `category/version/name`. */
+  readonly skill: string;
+  /** JSON text that its schema allows. */
+  readonly input: string;
+  /** Whether the skill must not be started again when its executor dies: a person has approved one start. */
+  readonly isOnce: boolean;
+  /** Whether an earlier claim was lost or failed while the call was open, so it may have taken effect. */
+  readonly wasInterrupted: boolean;
+}
+
+export async function runToolSkill(
   attempt: Attempt,
   { skill: name, input, isOnce, wasInterrupted }: SkillCall,
   part: RunPart,
@@ -90,8 +109,7 @@ function newToolRun(attempt: Attempt, part: RunPart, within: WaitScope): ToolRun
   const asked = new Set<Promise<unknown>>();
   const said: RunMessage[] = [];
   const noted: RunPart = { ...part, note: (change) => void changes.push(change) };
-  const asking = { attempt, part: noted, said, within, runSkill };
-  const { onReport, onAsk } = handlersOf(asking);
+  const { onReport, onAsk } = handlersOf({ attempt, part: noted, said, within });
   const handlers: RunHandlers = {
     onReport,
     onAsk: (...question) => remember(asked, onAsk(...question)),

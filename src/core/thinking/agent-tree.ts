@@ -4,8 +4,8 @@
  * as with a budget.
  */
 import type { Handle } from '../../adapters/database/database.ts';
+import { type JobAndAgent, readTreeUse } from '../journal/agent-tree-queries.ts';
 import type { BudgetState } from '../usage/reservation-rule.ts';
-import { type JobAndAgent, readTreeUse } from './agent-tree-queries.ts';
 
 /** The share of the tokens for the agents below the root: the root needs the rest to report their results. */
 const shareBelow = 0.8;

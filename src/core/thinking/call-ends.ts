@@ -11,9 +11,9 @@ import {
   type ToolCall,
   type Usage,
 } from '../../adapters/models/model.ts';
+import { sizeOfMessages, tokensOfBytes, tokensOfSize } from '../../adapters/models/text-size.ts';
 import { cleanText } from '../../kernel/text.ts';
 import type { BegunCall, CallEnd } from './generations.ts';
-import { sizeOfMessages, tokensOfBytes, tokensOfSize } from './text-size.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 /** UTF-8 bytes of a call's arguments; longer ones are refused. */

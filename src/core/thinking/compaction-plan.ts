@@ -5,9 +5,9 @@
  * of a summary. Pure.
  */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
+import { sizeOfText } from '../../adapters/models/text-size.ts';
 import { cutText, tokensOfMessages } from './dialogue.ts';
-import type { Measure } from './estimates.ts';
-import { sizeOfText } from './text-size.ts';
+import type { WindowMeasure } from './estimates.ts';
 
 /** Shares of the available tokens: a dialogue above the first is summarized, to about the second. */
 const fullShare = 0.8;
@@ -66,18 +66,18 @@ export function summaryText(text: string): string {
 /** The number of messages that a new summary covers; null when none is needed or it would free too little. */
 export function planCompaction(
   dialogue: Covered,
-  { room, tokensOf }: { readonly room: number; readonly tokensOf: Measure },
+  { room, measure }: { readonly room: number; readonly measure: WindowMeasure },
   summaryMax: number,
 ): number | null {
   const { messages, task, covered } = dialogue;
   const sent = sentOf(dialogue).messages;
-  const tokens = tokensOfMessages(sent, tokensOf);
+  const tokens = tokensOfMessages(sent, measure);
   if (tokens <= room * fullShare && sent.length <= messagesMax) return null;
   const points = pointsOf(messages, task).filter((point) => point > covered);
   const sizeFrom = (point: number) =>
     summaryMax +
-    tokensOfMessages(messages.slice(point), tokensOf) +
-    (point > task ? tokensOfMessages(messages.slice(task, task + 1), tokensOf) : 0);
+    tokensOfMessages(messages.slice(point), measure) +
+    (point > task ? tokensOfMessages(messages.slice(task, task + 1), measure) : 0);
   const fits = (point: number) =>
     sizeFrom(point) <= room * keptShare && messages.length - point <= messagesMax / 2;
   const point = points.find(fits) ?? points.at(-1);
@@ -122,9 +122,9 @@ export function transcriptOf(
   { messages, task, covered, summary }: Covered,
   point: number,
   tokensMax: number,
-  tokensOf: Measure,
+  measure: WindowMeasure,
 ): string {
-  const fits = (text: string) => tokensOf(sizeOfText(text)) <= tokensMax;
+  const fits = (text: string) => measure.tokensOf(sizeOfText(text)) <= tokensMax;
   const part = messages.slice(covered, point);
   // The summary has to show the task: add it when an earlier summary already covers it.
   const quoted = covered > task ? [...messages.slice(task, task + 1), ...part] : part;

@@ -11,9 +11,9 @@ import {
   ModelError,
   mayBeCharged,
 } from '../../adapters/models/model.ts';
+import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { cleanText } from '../../kernel/text.ts';
 import { type ActiveGeneration, log } from './attempt.ts';
-import { pricedCall } from './call-costs.ts';
 import { estimateOf, failedEnd, lengthOf } from './call-ends.ts';
 import {
   type Covered,
@@ -26,8 +26,8 @@ import {
 import { askInOrder, unpriced } from './fallbacks.ts';
 import type { BegunCall } from './generations.ts';
 import { quoted, quotingRule } from './quoted.ts';
+import { pricedCall } from './recorded-generation.ts';
 import { requireKey } from './run-agent.ts';
-import { sizeOfText, sumOfSizes } from './text-size.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { toolsIn } from './tool-search.ts';
 import { roomFor } from './window.ts';
@@ -111,9 +111,9 @@ async function summarizeWith(
   const { id, parent, agentVersion, mayDelegate, call: to } = generation;
   const output = Math.min(generation.output, 2 * max);
   const system = instructions(max);
-  const { tokensOf, hidden } = estimates.measure([model]);
-  const room = generation.window - output - hidden - tokensOf(sizeOfText(system));
-  const transcript = transcriptOf(dialogue, point, Math.floor(room * 0.9), tokensOf);
+  const measure = estimates.measure([model]);
+  const room = generation.window - output - measure.hidden - measure.tokensOf(sizeOfText(system));
+  const transcript = transcriptOf(dialogue, point, Math.floor(room * 0.9), measure);
   const prompt = `${quoted(transcript, 'conversation')}\n\n${task}`;
   const size = sumOfSizes([sizeOfText(system), sizeOfText(prompt)]);
   const need = { prompt: estimates.bound(model, size), output };

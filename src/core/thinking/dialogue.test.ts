@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DialogueMessage } from '../../adapters/models/model.ts';
+import { sizeOfText } from '../../adapters/models/text-size.ts';
 import {
   asHistory,
   cutText,
@@ -9,11 +10,10 @@ import {
   tokensOfMessages as tokensIn,
 } from './dialogue.ts';
 import { Estimates } from './estimates.ts';
-import { sizeOfText } from './text-size.ts';
 
-const { tokensOf } = new Estimates().measure(['a/model']);
-const tokensOfText = (text: string) => tokensOf(sizeOfText(text));
-const tokensOfMessages = (messages: readonly DialogueMessage[]) => tokensIn(messages, tokensOf);
+const measure = new Estimates().measure(['a/model']);
+const tokensOfText = (text: string) => measure.tokensOf(sizeOfText(text));
+const tokensOfMessages = (messages: readonly DialogueMessage[]) => tokensIn(messages, measure);
 
 const user = (text: string): DialogueMessage => ({ role: 'user', text });
 const saying = (text: string, ...ids: string[]): DialogueMessage => ({
@@ -74,7 +74,7 @@ describe('fitting a dialogue', () => {
   test('does not change a dialogue that fits', () => {
     const messages = [user('one'), saying('two'), user('three')];
 
-    expect(fitDialogue(messages, 2, tokensOfMessages(messages), tokensOf)).toEqual({
+    expect(fitDialogue(messages, 2, tokensOfMessages(messages), measure)).toEqual({
       messages,
       leftOut: 0,
       cut: 0,
@@ -90,7 +90,7 @@ describe('fitting a dialogue', () => {
 
     const max = tokensOfMessages(messages) - 1;
 
-    expect(fitDialogue(messages, 6, max, tokensOf)).toEqual({
+    expect(fitDialogue(messages, 6, max, measure)).toEqual({
       messages: [...newer, ...current],
       leftOut: 4,
       cut: 0,
@@ -110,7 +110,7 @@ describe('fitting a dialogue', () => {
       answer('c', long),
     ];
 
-    const fitted = fitDialogue(messages, 1, tokensOfMessages(messages) - 100, tokensOf);
+    const fitted = fitDialogue(messages, 1, tokensOfMessages(messages) - 100, measure);
 
     expect(fitted).toMatchObject({ fits: true, leftOut: 1, cut: 1 });
     expect(fitted.messages[2]).toEqual(cutAnswer('a', long, 400));
@@ -124,7 +124,7 @@ describe('fitting a dialogue', () => {
     const results = texts.map((text, i) => answer(`c${i}`, text));
     const messages = [user('task'), saying('', ...ids), ...results];
 
-    const fitted = fitDialogue(messages, 0, 30_000, tokensOf);
+    const fitted = fitDialogue(messages, 0, 30_000, measure);
 
     expect(fitted).toMatchObject({ fits: true, leftOut: 0, cut: 3 });
     expect(fitted.messages[2]).toEqual(results[0]);
@@ -137,7 +137,7 @@ describe('fitting a dialogue', () => {
   test('never cuts the task or the text of the model, and reports that it does not fit', () => {
     const messages = [user('x'.repeat(3_000)), saying('y'.repeat(3_000))];
 
-    expect(fitDialogue(messages, 0, 100, tokensOf)).toEqual({
+    expect(fitDialogue(messages, 0, 100, measure)).toEqual({
       messages,
       leftOut: 0,
       cut: 0,
@@ -152,7 +152,7 @@ describe('fitting a dialogue', () => {
         const current = exchanges.slice(0, -1).flat().length;
         const max = Math.floor(tokensOfMessages(messages) * part);
 
-        const fitted = fitDialogue(messages, current, max, tokensOf);
+        const fitted = fitDialogue(messages, current, max, measure);
 
         // The report is true, and a dialogue that fits is within the maximum.
         expect(fitted.fits).toBe(tokensOfMessages(fitted.messages) <= max);

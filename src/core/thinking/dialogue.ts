@@ -14,9 +14,9 @@ import type {
   ToolCall,
   ToolMessage,
 } from '../../adapters/models/model.ts';
+import { sizeOfMessages, sizeOfText } from '../../adapters/models/text-size.ts';
 import { firstUnits } from '../../kernel/cut-text.ts';
-import type { Measure } from './estimates.ts';
-import { sizeOfMessages, sizeOfText } from './text-size.ts';
+import type { WindowMeasure } from './estimates.ts';
 
 /** Characters that a cut result of a tool keeps at least. */
 const keptOfResult = 400;
@@ -24,8 +24,11 @@ const keptOfResult = 400;
 const noteSlack = 16;
 
 /** The tokens of messages. Sums whole numbers, so subtracting a part is exact. */
-export function tokensOfMessages(messages: readonly DialogueMessage[], tokensOf: Measure): number {
-  return messages.reduce((sum, message) => sum + tokensOf(sizeOfMessages([message])), 0);
+export function tokensOfMessages(
+  messages: readonly DialogueMessage[],
+  measure: WindowMeasure,
+): number {
+  return messages.reduce((sum, message) => sum + measure.tokensOf(sizeOfMessages([message])), 0);
 }
 
 export interface Fitted {
@@ -43,24 +46,24 @@ export function fitDialogue(
   messages: readonly DialogueMessage[],
   current: number,
   tokensMax: number,
-  tokensOf: Measure,
+  measure: WindowMeasure,
 ): Fitted {
-  let tokens = tokensOfMessages(messages, tokensOf);
+  let tokens = tokensOfMessages(messages, measure);
   if (tokens <= tokensMax) return { messages, leftOut: 0, cut: 0, fits: true };
   let first = 0;
   while (tokens > tokensMax && first < current) {
     const next = nextExchange(messages, first, current);
-    tokens -= tokensOfMessages(messages.slice(first, next), tokensOf);
+    tokens -= tokensOfMessages(messages.slice(first, next), measure);
     first = next;
   }
   const kept = messages.slice(first);
   if (tokens <= tokensMax) return { messages: kept, leftOut: first, cut: 0, fits: true };
-  const fitted = cutResults(kept, tokens, tokensMax, tokensOf);
+  const fitted = cutResults(kept, tokens, tokensMax, measure);
   return {
     messages: fitted,
     leftOut: first,
     cut: fitted.filter((message, i) => message !== kept[i]).length,
-    fits: tokensOfMessages(fitted, tokensOf) <= tokensMax,
+    fits: tokensOfMessages(fitted, measure) <= tokensMax,
   };
 }
 
@@ -69,29 +72,31 @@ function cutResults(
   messages: readonly DialogueMessage[],
   tokens: number,
   tokensMax: number,
-  tokensOf: Measure,
+  measure: WindowMeasure,
 ): DialogueMessage[] {
   const turn = messages.findLastIndex(({ role }) => role === 'assistant');
   let left = tokens;
   const earlier = messages.slice(0, turn + 1).map((message) => {
     if (left <= tokensMax || message.role !== 'tool') return message;
     const shorter = cutResult(message, keptOfResult);
-    left += tokensOfMessages([shorter], tokensOf) - tokensOfMessages([message], tokensOf);
+    left += tokensOfMessages([shorter], measure) - tokensOfMessages([message], measure);
     return shorter;
   });
   const last = messages.slice(turn + 1);
   if (left <= tokensMax) return [...earlier, ...last];
-  const sizes = last.map(({ role, text }) => (role === 'tool' ? tokensOf(sizeOfText(text)) : 0));
+  const sizes = last.map(({ role, text }) =>
+    role === 'tool' ? measure.tokensOf(sizeOfText(text)) : 0,
+  );
   const room = tokensMax - left + sizes.reduce((sum, size) => sum + size, 0);
   const share = equalShare(sizes, room);
   const shared = last.map((message, i) => {
     if (message.role !== 'tool' || (sizes[i] ?? 0) <= share) return message;
-    const note = tokensOf(sizeOfText(noteOf(message, message.text.length)));
-    const length = lengthWithin(message.text, share - note - noteSlack, tokensOf);
+    const note = measure.tokensOf(sizeOfText(noteOf(message, message.text.length)));
+    const length = lengthWithin(message.text, share - note - noteSlack, measure);
     return cutResult(message, Math.max(keptOfResult, length));
   });
   const result = [...earlier, ...shared];
-  if (tokensOfMessages(result, tokensOf) <= tokensMax) return result;
+  if (tokensOfMessages(result, measure) <= tokensMax) return result;
   return [
     ...earlier,
     ...last.map((message) =>
@@ -113,11 +118,11 @@ function equalShare(sizes: readonly number[], room: number): number {
 }
 
 /** The number of leading characters of a text that take so many tokens at most. */
-function lengthWithin(text: string, tokens: number, tokensOf: Measure): number {
+function lengthWithin(text: string, tokens: number, measure: WindowMeasure): number {
   let [fitting, tooLong] = [0, text.length + 1];
   while (tooLong - fitting > 1) {
     const length = Math.floor((fitting + tooLong) / 2);
-    if (tokensOf(sizeOfText(text.slice(0, length))) <= tokens) fitting = length;
+    if (measure.tokensOf(sizeOfText(text.slice(0, length))) <= tokens) fitting = length;
     else tooLong = length;
   }
   return fitting;

@@ -6,7 +6,7 @@
  * script; `expected` is what it is charged where its provider does not report the prompt; `measure` is what has to fit
  * into a window, with a margin, because a window that is left unused costs as well.
  */
-import { type TextKind, type TextSize, textKinds } from './text-size.ts';
+import { type TextKind, type TextSize, textKinds } from '../../adapters/models/text-size.ts';
 
 /** Tokens per byte: the average of the tokenizers of OpenAI and Anthropic. */
 const usual: Readonly<Record<TextKind, number>> = {
@@ -70,13 +70,23 @@ interface PromptReports extends Partial<Record<TextKind, readonly PromptReport[]
 
 const noReports: PromptReports = { hidden: [0] };
 
-/** The window tokens of a text of this size. Two texts together take at most the sum. */
-export type Measure = (size: TextSize) => number;
-
-export interface WindowMeasure {
-  readonly tokensOf: Measure;
+/** The measure of a window. */
+export class WindowMeasure {
   /** Tokens that a provider counts beside what is sent. */
   readonly hidden: number;
+  /** Tokens per byte. */
+  readonly #rates: Readonly<Record<TextKind, number>>;
+
+  constructor(hidden: number, rates: Readonly<Record<TextKind, number>>) {
+    this.hidden = hidden;
+    this.#rates = rates;
+  }
+
+  /** The window tokens of a text of this size. Two texts together take at most the sum. */
+  tokensOf(size: TextSize): number {
+    const add = (sum: number, kind: TextKind) => sum + size[kind] * this.#rates[kind];
+    return whole(textKinds.reduce(add, size.framing));
+  }
 }
 
 /** Shared by all attempts of a process: the reports on one improve the estimates of the next. */
@@ -138,11 +148,8 @@ function measureOf(all: readonly PromptReports[]): WindowMeasure {
     const factor = known.reduce((sum, report) => sum + report.factor * report.tokens, 0) / tokens;
     return [kind, Math.min(1, usual[kind] * factor * margin)] as const;
   });
-  return {
-    tokensOf: (size) =>
-      whole(rates.reduce((sum, [kind, rate]) => sum + size[kind] * rate, size.framing)),
-    hidden: whole(Math.max(...all.map(hiddenIn)) * margin),
-  };
+  const hidden = whole(Math.max(...all.map(hiddenIn)) * margin);
+  return new WindowMeasure(hidden, Object.fromEntries(rates) as Record<TextKind, number>);
 }
 
 /** Filters out reports that leave out cached tokens, as those of some providers do. */

@@ -1,25 +1,9 @@
-/** The settings of a generation, and the reports to clients while it is under way. */
+/** The settings of a generation. */
 
 import type { ModelCall } from '../../adapters/models/model.ts';
-import type { StepError } from '../journal/step-rows.ts';
+import type { TextSize } from '../../adapters/models/text-size.ts';
 import type { Unanswered } from './call-retries.ts';
 import type { PricedCall } from './recorded-generation.ts';
-import type { TextSize } from './text-size.ts';
-
-/** What a client that follows the job gets while a model works. */
-export type ThinkingReport =
-  | Report<'token', { step: number; text: string }>
-  | Report<'tool_call', ToolPlace & { input: unknown }>
-  | Report<'tool_result', ToolPlace & ({ output: unknown } | { error: StepError })>
-  | Report<'message', { role: 'assistant'; content: string; step: number }>
-  | Report<'log', { message: string }>;
-
-interface Report<Type extends string, Data> {
-  readonly type: Type;
-  readonly data: Data;
-}
-
-type ToolPlace = { step: number; call_id: string; tool: string };
 
 /** The settings that all turns of a generation share. */
 export interface Generation {

@@ -17,8 +17,11 @@ import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import { maySummarize, noteFailedSummary, noteSummary } from '../conversations/summary-tries.ts';
+import { type JobAndAgent, listJobsAbove } from '../journal/agent-tree-queries.ts';
+import { costsOf, countsOf } from '../journal/call-costs.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
+import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from '../journal/payers.ts';
 import { findRecord, type StepPlace } from '../journal/records.ts';
 import type { RunMessage } from '../journal/run-steps.ts';
 import {
@@ -36,10 +39,7 @@ import type { MemoryChange } from '../memories/run-memory.ts';
 import type { ReservationNeed } from '../usage/reservation-rule.ts';
 import { charge, reserve, type UsageOwner } from '../usage/reservations.ts';
 import { topOf, treeState } from './agent-tree.ts';
-import { type JobAndAgent, listJobsAbove } from './agent-tree-queries.ts';
-import { costsOf, countsOf } from './call-costs.ts';
 import type { Summary } from './compaction-plan.ts';
-import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from './payers.ts';
 import {
   type CallCost,
   nothingRecorded,

@@ -14,9 +14,10 @@ import {
   type ToolOffer,
   type Usage,
 } from '../../adapters/models/model.ts';
+import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
+import { yieldSlot } from '../jobs/attempt.ts';
 import { type ActiveGeneration, log, report, type ThinkingAttempt } from './attempt.ts';
-import { pricedCall } from './call-costs.ts';
 import {
   BudgetCutError,
   estimateOf,
@@ -34,11 +35,11 @@ import { askInOrder, unpriced } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
+import { pricedCall } from './recorded-generation.ts';
 import { withMarks } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
 import { TextBatches } from './text-batches.ts';
-import { sizeOfMessages, sumOfSizes, type TextSize } from './text-size.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { roomFor } from './window.ts';
 
@@ -78,7 +79,7 @@ export async function askModel(
   turn: number,
   ready: Promise<unknown>,
 ): Promise<ModelTurn> {
-  const resume = active.attempt.run.yieldSlot();
+  const resume = yieldSlot(active.attempt.run);
   try {
     const sent = await compacted(active, messages, ready);
     const tools = active.box.offersAfter(messages, active.compaction.tools);
@@ -359,8 +360,8 @@ function fitted(
   tools: readonly ToolOffer[],
   { messages, task }: Awaited<ReturnType<typeof compacted>>,
 ) {
-  const { room, tokensOf, offers } = roomFor({ attempt, generation }, tools);
-  const result = fitDialogue(messages, task, room, tokensOf);
+  const { room, measure, offers } = roomFor({ attempt, generation }, tools);
+  const result = fitDialogue(messages, task, room, measure);
   if (!result.fits) {
     throw new ThinkingError(
       'skill_execution_failed',

@@ -5,6 +5,7 @@
 
 import type { ToolMessage } from '../../adapters/models/model.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
+import { memoryOf } from '../jobs/attempt.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { report, type ThinkingAttempt } from './attempt.ts';
 import type { GenerateOptions } from './generate-request.ts';
@@ -37,9 +38,8 @@ export async function recalledFor(
   const { limit } = JSON.parse(agent.recall ?? '{}') as { limit: number };
   // Remove quotation marks: in a query they would ask for a phrase.
   const query = [...prompt.replaceAll(/["\u201c\u201d\u201e]/g, ' ')].slice(0, taskMax).join('');
-  const found = (await attempt.run
-    .memory()
-    .ask('recall', { query, limit }, part)) as RecalledMemory[];
+  const memory = memoryOf(attempt.run);
+  const found = (await memory.ask('recall', { query, limit }, part)) as RecalledMemory[];
   const memories = fitting(found);
   if (memories.length === 0) return '';
   const callId = `recall-${id.slice(0, 16)}`;

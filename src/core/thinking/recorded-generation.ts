@@ -11,12 +11,14 @@ import {
   type ToolMessage,
   type Usage,
 } from '../../adapters/models/model.ts';
+import { costsOf } from '../journal/call-costs.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
 import type { StepOfGeneration } from '../journal/step-queries.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { triesKey, type Unanswered } from './call-retries.ts';
 import type { Summary } from './compaction-plan.ts';
+import type { BegunCall } from './generations.ts';
 
 /** A tool that is about to run. */
 export interface PlannedTool {
@@ -46,6 +48,11 @@ export interface CallCost {
 export interface PricedCall extends CallCost {
   /** Nano-dollars; null where the price is unknown or no token was reported. */
   readonly cost: number | null;
+}
+
+/** A call that has ended, with what its reported tokens cost. */
+export function pricedCall({ usage, estimated }: CallCost, call: BegunCall): PricedCall {
+  return { usage, estimated, cost: costsOf(usage, estimated, call).cost };
 }
 
 export interface RecordedGeneration {

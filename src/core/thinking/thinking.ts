@@ -5,16 +5,19 @@
  */
 
 import type { Usage } from '../../adapters/models/model.ts';
+import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { usdOf } from '../../kernel/money.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
 import { fallbacksOf, settingsOf } from '../agents/agent-rows.ts';
 import { callSettings } from '../agents/model-settings.ts';
+import { type Attempt, journalOf, memoryOf } from '../jobs/attempt.ts';
+import type { RunThinking, Thinking } from '../jobs/thinking.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { rightsOfModel } from '../memories/memory-verbs.ts';
 import type { Generated } from '../skills/definition.ts';
 import { answer } from './answering.ts';
-import type { RunSurroundings, ThinkingAttempt, ThinkingParts } from './attempt.ts';
+import type { ThinkingAttempt, ThinkingParts } from './attempt.ts';
 import { Estimates } from './estimates.ts';
 import {
   type GenerateOptions,
@@ -31,15 +34,14 @@ import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
 import { resultsRule } from './result-marks.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, RunBounds } from './run-bounds.ts';
-import { sizeOfText, sumOfSizes } from './text-size.ts';
 import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
 import { ToolBox } from './tools.ts';
 
 /** Nesting of tools: deeper parts are offered no skills. */
 const depthMax = 3;
 
-/** How the runs of a process think. */
-export class Thinking {
+/** Runs think with models. */
+export class ModelThinking implements Thinking {
   readonly #parts: ThinkingParts;
   readonly #estimates = new Estimates();
 
@@ -48,20 +50,20 @@ export class Thinking {
   }
 
   /** Begins the thinking of one attempt. */
-  begin(run: RunSurroundings): RunThinking {
-    return new RunThinking(this.#parts, run, this.#estimates);
+  begin(run: Attempt): RunThinking {
+    return new ModelRunThinking(this.#parts, run, this.#estimates);
   }
 }
 
 /** The thinking of one attempt. */
-export class RunThinking {
+class ModelRunThinking implements RunThinking {
   readonly #attempt: ThinkingAttempt;
 
-  constructor(parts: ThinkingParts, run: RunSurroundings, estimates: Estimates) {
+  constructor(parts: ThinkingParts, run: Attempt, estimates: Estimates) {
     this.#attempt = {
       parts,
       run,
-      generations: new Generations(parts, run.journal),
+      generations: new Generations(parts, journalOf(run)),
       bounds: new RunBounds({ tokensMax: parts.context.config.agentTokensMax, ...callLimits }),
       estimates,
       resting: new Map(),
@@ -71,17 +73,15 @@ export class RunThinking {
     };
   }
 
-  /** The model's last answer in the conversation's dialogue, null without one. */
   get answer(): string | null {
     return this.#attempt.answer;
   }
 
-  /** The delay that a provider asks for before a retry, else null. */
   get retryAfterMs(): number | null {
     return this.#attempt.retryAfterMs;
   }
 
-  /** Answers a request of the run, or of a tool within it. Rejects with a ThinkingError. */
+  /** Rejects with a ThinkingError. */
   generate(
     payload: unknown,
     part: RunPart,
@@ -97,7 +97,6 @@ export class RunThinking {
     return result;
   }
 
-  /** Resolves when no request is under way. Abort their signals to end them. */
   async ended(): Promise<void> {
     const { underWay } = this.#attempt;
     while (underWay.size > 0) await Promise.all(underWay);
@@ -121,7 +120,7 @@ async function think(
   const recorded = await generations.recorded(place);
   if (corrections.length === 0) {
     if (recorded.memory.length > 0) {
-      await run.memory().restore(recorded.memory);
+      await memoryOf(run).restore(recorded.memory);
       recorded.memory.forEach(part.note);
     }
     for (const cost of recorded.costs) bounds.count(cost);

@@ -7,6 +7,7 @@
 import { dayMs } from '../../kernel/clock.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import { isObject } from '../../kernel/json.ts';
+import { journalOf } from '../jobs/attempt.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import type { ActiveGeneration } from './attempt.ts';
@@ -51,7 +52,7 @@ export async function awaitApproval(
   // Differs from the key of any step or wait that the tool itself can create.
   const key = digestOf(JSON.stringify([own.path, 'approval of the call']));
   // If a person was already asked, the answer counts even if the agent's patterns have changed since.
-  const wasAsked = left !== undefined && (await run.journal.records()).byKey.has(key);
+  const wasAsked = left !== undefined && (await journalOf(run).records()).byKey.has(key);
   if (!use.needsApproval && !wasAsked) return null;
   if (left?.isApproved) return left.isInterrupted ? used(nameOf(use)) : null;
   const decision = await ask(active, n, key, use);

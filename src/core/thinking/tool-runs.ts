@@ -6,10 +6,13 @@
 import type { ToolCall, ToolMessage } from '../../adapters/models/model.ts';
 import { endsMidCharacter } from '../../kernel/cut-text.ts';
 import { digestOf } from '../../kernel/digest.ts';
+import { type Attempt, journalOf, memoryOf } from '../jobs/attempt.ts';
+import { refusalOf } from '../jobs/called-skills.ts';
+import { runToolSkill } from '../jobs/tool-run.ts';
 import { innerPart, type RunPart } from '../journal/run-part.ts';
 import type { RunMessage } from '../journal/run-steps.ts';
 import type { StepError } from '../journal/step-rows.ts';
-import { type ActiveGeneration, type RunSurroundings, report } from './attempt.ts';
+import { type ActiveGeneration, report } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
 import { cutResultText, cutText } from './dialogue.ts';
 import type { PlannedTool } from './recorded-generation.ts';
@@ -128,12 +131,12 @@ async function keyFault({ attempt: { parts, run } }: ActiveGeneration): Promise<
 }
 
 async function askMemory(
-  run: RunSurroundings,
+  run: Attempt,
   { verb, payload }: Extract<ToolUse, { kind: 'memory' }>,
   own: RunPart,
 ): Promise<ToolOutcome> {
   try {
-    return { output: await run.memory().ask(verb, payload, { ...own, isModel: true }) };
+    return { output: await memoryOf(run).ask(verb, payload, { ...own, isModel: true }) };
   } catch (error) {
     // An error that is not retryable breaks a rule, and its message is for the model.
     if ((error as { retryable?: unknown }).retryable !== false) throw error;
@@ -172,7 +175,7 @@ async function runSkill(
   const isOnce = admitted.isApproved || tool.left?.isApproved === true;
   const wasInterrupted = tool.left?.isInterrupted === true;
   const call = { skill, input, isOnce, wasInterrupted };
-  const result = await attempt.run.runSkill(call, own, generation.call.signal, scope);
+  const result = await runToolSkill(attempt.run, call, own, generation.call.signal, scope);
   switch (result.kind) {
     case 'completed':
       return { output: JSON.parse(result.output), messages: result.messages };
@@ -193,13 +196,13 @@ async function admit(
   const { attempt } = active;
   const { run } = attempt;
   // Checked first, so that no person is asked to approve a call that cannot be made.
-  const refused = await run.refusalOf(use.skill);
+  const refused = await refusalOf(run, use.skill);
   if (refused !== null) return { error: refused };
   const grant = await awaitApproval(active, tool, use, own);
   if (grant === null) return { isApproved: false };
   if ('code' in grant) return { error: grant };
   // Checked again, because the wait for the approval may have taken days.
-  const refusedNow = await run.refusalOf(use.skill);
+  const refusedNow = await refusalOf(run, use.skill);
   if (refusedNow !== null) return { error: refusedNow };
   const forbidden = await keyFault(active);
   if (forbidden !== null) return forbidden;
@@ -220,7 +223,7 @@ async function runAgent(
   const { run } = active.attempt;
   // No named step or wait of the tool's own has a place of this form.
   const key = digestOf(JSON.stringify([own.path, 'job of the call']));
-  const hasBegun = tool.left !== undefined && (await run.journal.records()).byKey.has(key);
+  const hasBegun = tool.left !== undefined && (await journalOf(run).records()).byKey.has(key);
   if (!hasBegun) {
     const admitted = await admit(active, tool, use, own);
     if ('error' in admitted) return admitted;

@@ -1,6 +1,7 @@
 /** Waits of the calls of tools: for a person's approval, for the job of another agent. */
 
 import { cleanText } from '../../kernel/text.ts';
+import { waitsOf } from '../jobs/run-waits.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
 import { JournalFault } from '../journal/records.ts';
 import type { StepError } from '../journal/step-rows.ts';
@@ -20,7 +21,7 @@ export async function waitFor(
 ): Promise<Refused | { readonly output: unknown }> {
   const { signal } = generation.call;
   try {
-    return { output: (await attempt.run.wait(wanted, scope, signal)).value };
+    return { output: (await waitsOf(attempt.run).wait(wanted, scope, signal)).value };
   } catch (error) {
     if (signal.aborted) throw stopped();
     const { retryable, code, message } = error as Error & Partial<StepFailure>;

@@ -1,13 +1,13 @@
 /** The tokens of the window that remain for the messages of the dialogue. */
 import type { ToolOffer } from '../../adapters/models/model.ts';
+import { sizeOfText, type TextSize } from '../../adapters/models/text-size.ts';
 import type { ActiveGeneration } from './attempt.ts';
-import type { Measure } from './estimates.ts';
-import { sizeOfText, type TextSize } from './text-size.ts';
+import type { WindowMeasure } from './estimates.ts';
 
 export interface Room {
   /** Tokens. */
   readonly room: number;
-  readonly tokensOf: Measure;
+  readonly measure: WindowMeasure;
   /** The size of the offered tools. */
   readonly offers: TextSize;
 }
@@ -18,8 +18,8 @@ export function roomFor(
 ): Room {
   const { window, output, overhead, call, fallbacks } = generation;
   // The messages are chosen once, so they have to fit every model that may be asked.
-  const { tokensOf, hidden } = attempt.estimates.measure([call.model, ...fallbacks]);
+  const measure = attempt.estimates.measure([call.model, ...fallbacks]);
   const offers = sizeOfText(JSON.stringify(tools));
-  const taken = output + hidden + tokensOf(overhead) + tokensOf(offers);
-  return { room: window - taken, tokensOf, offers };
+  const taken = output + measure.hidden + measure.tokensOf(overhead) + measure.tokensOf(offers);
+  return { room: window - taken, measure, offers };
 }

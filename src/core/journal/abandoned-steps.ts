@@ -7,16 +7,16 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import { nothingReported } from '../../adapters/models/model.ts';
 import { type PriceBody, priceOfBody } from '../../adapters/models/price.ts';
+import { tokensOfBytes } from '../../adapters/models/text-size.ts';
 import { newId } from '../../kernel/ids.ts';
 import { addDialogue } from '../conversations/record.ts';
-import { endSteps, listActiveSteps, type StepRow } from '../journal/step-queries.ts';
-import { endedStep, type JournalJob } from '../journal/step-rows.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
 import { listJobsAbove } from './agent-tree-queries.ts';
 import { costsOf } from './call-costs.ts';
 import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from './payers.ts';
+import { endSteps, listActiveSteps, type StepRow } from './step-queries.ts';
+import { endedStep, type JournalJob } from './step-rows.ts';
 import { streamedBytesOf } from './streamed-bytes.store.ts';
-import { tokensOfBytes } from './text-size.ts';
 
 /** A claim that ends. */
 export interface EndedClaim {

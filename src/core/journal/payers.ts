@@ -2,9 +2,9 @@
 
 import type { Handle } from '../../adapters/database/database.ts';
 import { clockSkewMs, listCreatedBetween } from '../agents/removed-agents.ts';
-import type { JournalJob } from '../journal/step-rows.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
 import type { JobAndAgent } from './agent-tree-queries.ts';
+import type { JournalJob } from './step-rows.ts';
 
 /** The scheduled job that a job is a run of; undefined when the row of that run has been deleted. */
 export type ScheduledJobOf = (db: Handle, jobId: string) => Promise<string | undefined>;

@@ -3,7 +3,7 @@
  * bytes, one of base64 or Arabic two, and a rare character may take a token for each of its bytes. Pure.
  */
 
-import type { DialogueMessage } from '../../adapters/models/model.ts';
+import type { DialogueMessage } from './model.ts';
 
 /** UTF-8 bytes of each kind, and the tokens that providers add around messages and tools. */
 export interface TextSize {

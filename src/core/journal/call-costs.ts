@@ -1,8 +1,6 @@
 /** The cost of a call of a model, in the form that steps, messages and budgets record. Pure. */
 import { mayBeCharged, type Usage } from '../../adapters/models/model.ts';
 import { costOf, type Price, ratesFor } from '../../adapters/models/price.ts';
-import type { BegunCall } from './generations.ts';
-import type { CallCost, PricedCall } from './recorded-generation.ts';
 
 /** The columns of the tokens that were reported. */
 export function countsOf({ prompt, completion, cacheRead, cacheWrite, reasoning }: Usage) {
@@ -22,7 +20,7 @@ export function countsOf({ prompt, completion, cacheRead, cacheWrite, reasoning 
 export function costsOf(
   usage: Usage,
   estimated: number,
-  { expected, price }: Pick<BegunCall, 'expected'> & { readonly price: Price | null },
+  { expected, price }: { readonly expected: number; readonly price: Price | null },
 ) {
   const isUnused = !mayBeCharged(usage);
   if (price === null) {
@@ -36,9 +34,4 @@ export function costsOf(
     estimatedCost: costOf(estimate, rates) ?? 0,
     isPriced: true,
   };
-}
-
-/** A call that has ended, with what its reported tokens cost. */
-export function pricedCall({ usage, estimated }: CallCost, call: BegunCall): PricedCall {
-  return { usage, estimated, cost: costsOf(usage, estimated, call).cost };
 }
