@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database, Transaction } from '../../src/adapters/database/database.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
-import { Budgets, usageOfUser } from '../../src/core/usage/budgets.ts';
+import { Budgets, renameUsageOfUser } from '../../src/core/usage/budgets.ts';
 import { keyOf, type OwnerLookups } from '../../src/core/usage/owners.ts';
 import {
   type Charge,
@@ -624,7 +624,7 @@ describe.each(await engines())('on $name', (engine) => {
         await charge(of(id));
       }
 
-      const rename = (tx: Transaction) => usageOfUser.rename(tx, organizationId, 'ada', 'erased');
+      const rename = (tx: Transaction) => renameUsageOfUser(tx, organizationId, 'ada', 'erased');
       await database.write(rename);
       await database.write(rename);
 

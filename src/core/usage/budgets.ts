@@ -96,10 +96,14 @@ export const budgetsOfAgent = {
 };
 
 /** A deleted scheduled job loses its budget; its usage is kept. */
-export const budgetsOfScheduledJob = {
-  remove: (tx: Transaction, { organizationId, scopes }: Caller, id: string) =>
-    deleteWithOwner(tx, organizationId, { owner_kind: 'scheduled_job', owner_id: id }, { scopes }),
-};
+export function removeBudgetOfScheduledJob(
+  tx: Transaction,
+  { organizationId, scopes }: Caller,
+  id: string,
+): Promise<void> {
+  const owner = { owner_kind: 'scheduled_job', owner_id: id } as const;
+  return deleteWithOwner(tx, organizationId, owner, { scopes });
+}
 
 type Scoped = Pick<Caller, 'scopes'>;
 
@@ -130,12 +134,19 @@ type LimitsRow = {
     | null;
 };
 
+/** Counts the use of an erased user for another id, because sums are kept. */
+export async function renameUsageOfUser(
+  tx: Transaction,
+  organizationId: string,
+  userId: string,
+  renamed: string,
+): Promise<void> {
+  if (userId !== renamed) await renameUserUsage(tx, organizationId, userId, renamed);
+}
+
 /** At least a nano-dollar, so that a limit never becomes zero by rounding. */
 const nanoOrNull = (usd: number | null | undefined) =>
   usd == null ? null : Math.max(1, nanoOf(usd));
-
-/** The use of an erased user is counted for another id, because sums are kept. */
-export const usageOfUser = { rename: renameUserUsage };
 
 function budgetBody(owner: Owner, row: BudgetRow | undefined) {
   return {

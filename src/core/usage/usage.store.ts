@@ -100,7 +100,6 @@ export async function renameUserUsage(
   userId: string,
   renamed: string,
 ): Promise<void> {
-  if (userId === renamed) return;
   await moveUsage(tx, { organizationId, kind: 'user', id: userId }, { owner_id: renamed });
 }
 

@@ -25,7 +25,7 @@ import {
   type SkillColumns,
   type SkillRegistry,
 } from '../../core/skills/registry.ts';
-import { budgetsOfScheduledJob } from '../../core/usage/budgets.ts';
+import { removeBudgetOfScheduledJob } from '../../core/usage/budgets.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -175,7 +175,7 @@ export class Schedules {
     await this.database.write(async (tx) => {
       await lockRow(tx, caller.organizationId, id);
       await stopRuns(tx, this.settler, id);
-      await budgetsOfScheduledJob.remove(tx, caller, id);
+      await removeBudgetOfScheduledJob(tx, caller, id);
       await deleteScheduledJob(tx, id);
     });
   }

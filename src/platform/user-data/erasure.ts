@@ -9,7 +9,7 @@ import type { Context } from '../../core/context/context.ts';
 import { forgetJobs, lockConversations } from '../../core/conversations/record.ts';
 import { removeSteps } from '../../core/journal/steps.ts';
 import type { Memories } from '../../core/memories/memories.ts';
-import { usageOfUser } from '../../core/usage/budgets.ts';
+import { renameUsageOfUser } from '../../core/usage/budgets.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { removeApprovals } from '../approvals/approvals.ts';
 import { eraseEventsOfJobs } from '../run-events/erase.ts';
@@ -106,7 +106,7 @@ export class Erasure {
     }
     if (!(await eraseEvents(database, user, this.#isLate))) return false;
     await database.write((tx) =>
-      usageOfUser.rename(tx, user.organizationId, user.userId, erasedUser),
+      renameUsageOfUser(tx, user.organizationId, user.userId, erasedUser),
     );
     if (!(await memories.compactIndex(this.#isLate))) return false;
     await endErasure(database, user);
