@@ -1,8 +1,5 @@
 /** What the end of a job means to its family: to the parent that waits for it, to the jobs below it. */
-import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { listChildWaits } from '../../src/core/jobs/families.store.ts';
-import { MissedEnds } from '../../src/core/jobs/missed-ends.ts';
 import { endUnendedOfKey } from '../../src/core/jobs/revoked-key.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -11,20 +8,11 @@ import {
   activeParent,
   numberOf,
   startChild,
-  startChildren,
   statusOf,
   waiting,
   waitingParent,
 } from '../support/families.ts';
-import {
-  completed,
-  failed,
-  type JobsWorld,
-  jobsWorld,
-  leaseMs,
-  waitEndsOf,
-} from '../support/jobs-world.ts';
-import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
+import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 
 const broken = failed({ retryable: false });
 
@@ -171,86 +159,6 @@ describe.each(await engines())('on $name', (engine) => {
         error: { code: 'worker_lost' },
       });
       expect(await isDue(world, id)).toBe(true);
-    });
-  });
-
-  describe('the end of a child that its worker has not told', () => {
-    /** Ends a job as a worker does that knows no parents. */
-    const endAlone = ({ database, clock }: JobsWorld, id: string, end: object) =>
-      database.write(async (tx) => {
-        const fields = { due_at: null, finished_at: clock.now(), ...end };
-        await tx.kysely.updateTable('jobs').set(fields).where('id', '=', id).execute();
-      });
-    const waitEnds = waitEndsOf();
-
-    test('reaches the parent by the sweep, once', async () => {
-      const world = await jobsWorld(engine);
-      const [first, second] = [await waitingParent(world, 3), await waitingParent(world)];
-      const [done, broke, open] = first.children as [string, string, string];
-      const error = { code: 'skill_execution_failed', message: 'it broke' };
-      await endAlone(world, done, { status: 'completed', output: '{"text":"Dear Ada"}' });
-      await endAlone(world, broke, { status: 'failed', error: JSON.stringify(error) });
-      const missedEnds = new MissedEnds(world.context, waitEnds);
-
-      await missedEnds.endMissed();
-
-      expect(await stepOf(world, first.id, 1)).toMatchObject({
-        ...{ status: 'completed', value: { text: 'Dear Ada' } },
-      });
-      expect(await stepOf(world, first.id, 2)).toMatchObject({
-        ...{ status: 'failed', error: { ...error, retryable: false } },
-      });
-      expect(await isDue(world, first.id)).toBe(true);
-      expect(await statusOf(world, open)).toBe('queued');
-      expect(await stepOf(world, first.id, 3)).toMatchObject({ status: 'waiting' });
-      expect(await isDue(world, second.id)).toBe(false);
-      await missedEnds.endMissed();
-      expect(await stepOf(world, first.id, 1)).toMatchObject({ status: 'completed' });
-    });
-
-    test('reaches more steps than one pass looks at', async () => {
-      const world = await jobsWorld(engine);
-      const { id } = await activeParent(world);
-      const numbers = Array.from({ length: 504 }, (_, i) => i + 2);
-      const children = await startChildren(world, id, numbers);
-      const last = children.at(-1) as string;
-      await endAlone(world, last, { status: 'completed', output: '1' });
-      const missedEnds = new MissedEnds(world.context, waitEnds);
-
-      await missedEnds.endMissed();
-      expect(await stepOf(world, id, 505)).toMatchObject({ status: 'waiting' });
-      await missedEnds.endMissed();
-
-      expect(await stepOf(world, id, 505)).toMatchObject({ status: 'completed', value: 1 });
-    });
-
-    test('is looked up among however many children that have ended', async () => {
-      const database = await engine.fresh();
-      const world = await jobsWorld(engine, { database });
-      const { id, child } = await activeParent(world, 2);
-      await endAlone(world, child, { status: 'completed', output: '1' });
-      const row = await world.row(child);
-      const copies = Array.from({ length: 2_000 }, (_, i) => ({
-        ...row,
-        id: `${child.slice(0, -6)}${String(i).padStart(6, '0')}`,
-        parent_step: 10_000 + i,
-      }));
-      await database.write((tx) => tx.insert('jobs', copies));
-      const { handle, asked } = recording(database);
-
-      const waits = await listChildWaits(handle, { job_id: '', n: 0 }, 500);
-
-      const [query] = asked as [(typeof asked)[0]];
-      expect(waits.map(({ ended_child }) => ended_child)).toEqual([child, null]);
-      expect(waits[0]?.job_id).toBe(id);
-      if (engine.name === 'SQLite') {
-        expect(await plansOf(database, 'jobs', query)).toEqual([
-          expect.stringContaining('jobs_child_of_step (parent_job_id=? AND parent_step=?)'),
-        ]);
-      } else {
-        await sql`analyze jobs`.execute(database.read.kysely);
-        expect(await rowsOf(database, query)).toBeLessThan(50);
-      }
     });
   });
 

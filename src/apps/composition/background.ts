@@ -26,8 +26,6 @@ const tickEveryMs = 250;
 /** Between two reads of the outbox: most of the delay of an event's webhooks. */
 const dispatchEveryMs = 100;
 const retentionEveryMs = 60 * 60 * 1000;
-/** Between two searches for runs whose child was ended by a worker of a version that does not notify them. */
-const missedEveryMs = 10_000;
 /** Between two searches for signing secrets that are not encrypted yet. */
 const sealEveryMs = 60_000;
 /** Between two searches for memories of deleted agents and expired ones, events that no job can take any more, and ended sessions. */
@@ -156,8 +154,8 @@ function retentionTasks(
 
 /** What keeps a process of a cluster in step with the others. */
 function clusterTasks(
-  { cluster, config, executors }: Parts,
-  { jobs, processes, skills }: Slices,
+  { cluster, executors }: Parts,
+  { processes, skills }: Slices,
   clock: Clock,
 ): Task[] {
   const members = processes.cluster;
@@ -167,11 +165,7 @@ function clusterTasks(
     await members.beat();
     if (executors !== null) await skills.confirm(executors.definitions, members.skills(), asOf);
   };
-  const sweeps: Task[] = config.roles.has('scheduler')
-    ? [[missedEveryMs, () => jobs.missedEnds.endMissed()]]
-    : [];
   return [
-    ...sweeps,
     [measureEveryMs, () => cluster.clock.measure()],
     [refreshEveryMs, () => skills.refresh()],
     [beatEveryMs, beat],

@@ -11,7 +11,6 @@ import { Admission, type WhyWithdrawn } from '../../core/jobs/admission.ts';
 import { type RunPace, runPace } from '../../core/jobs/attempt.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
 import type { JobFeed } from '../../core/jobs/feed.ts';
-import { MissedEnds } from '../../core/jobs/missed-ends.ts';
 import { Performer } from '../../core/jobs/perform.ts';
 import { JobRecovery } from '../../core/jobs/recover.ts';
 import { Reports } from '../../core/jobs/reports.ts';
@@ -108,7 +107,6 @@ export function composeJobRuns(
     admission,
     performer,
     recovery: new JobRecovery(context, { settler, running }, times),
-    missedEnds: new MissedEnds(context, waitEnds),
     unconfirmed: [unconfirmed, settler.unconfirmed],
   };
 }

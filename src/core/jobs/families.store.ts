@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { idInLocked, isIn, listValue } from '../../adapters/database/ids-in.ts';
-import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type { FamilyCancellationsTable, JobStatus } from '../../adapters/database/tables.ts';
 
 /** Jobs below others that one transaction locks and cancels. */
@@ -97,45 +97,3 @@ const finish = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
 export function finishCancellations(tx: Transaction, ids: readonly string[]): Promise<void> {
   return tx.each(finish, [{ ids }]);
 }
-
-/** A step that waits for a child, by which the steps are read in pages. */
-export interface ChildWait {
-  readonly job_id: string;
-  readonly n: number;
-}
-
-/** The steps after one that wait for children, in their order, each with the id of its child if that has ended. */
-export function listChildWaits({ kysely }: Handle, after: ChildWait, limit: number) {
-  return (
-    kysely
-      .selectFrom('job_steps as step')
-      .select(({ selectFrom }) => [
-        'step.job_id',
-        'step.n',
-        // A subquery of one row is looked up for each step; a join might read all children of the job.
-        selectFrom('jobs')
-          .select('id')
-          .whereRef('parent_job_id', '=', 'step.job_id')
-          .whereRef('parent_step', '=', 'step.n')
-          .where('due_at', 'is', null)
-          .limit(1)
-          .as('ended_child'),
-      ])
-      // Literals, because the index is on rows of these alone.
-      .where(sql<boolean>`kind = 'run' and status = 'waiting'`)
-      .where(sql<boolean>`(step.job_id, step.n) > (${after.job_id}, ${after.n})`)
-      .orderBy('step.job_id')
-      .orderBy('step.n')
-      .limit(limit)
-      .execute()
-  );
-}
-
-/** How an ended child has ended. */
-export const findEndedChild = firstRow<{ id: string }>()((db, p) =>
-  db
-    .selectFrom('jobs')
-    .select(['status', 'output', 'error', 'parent_job_id', 'parent_step'])
-    .where('id', '=', p('id'))
-    .where('due_at', 'is', null),
-);

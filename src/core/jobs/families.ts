@@ -122,7 +122,7 @@ export function endsOfChildren(settled: readonly Settled[]): EndOfWait[] {
 }
 
 /** The result of a child for its parent; null for a child that has not ended. The output is JSON text. */
-export function resultOfChild(
+function resultOfChild(
   status: JobStatus,
   output: string | null,
   error: JobError | null,
