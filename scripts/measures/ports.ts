@@ -29,6 +29,7 @@ export const ports: Readonly<Record<string, string>> = {
   Connection: 'to an MCP server: over HTTP, and to a command that calls share',
   Thinking: 'with models, and by the script of skillwright/testing',
   RunThinking: 'with models, and by the script of skillwright/testing',
+  WrittenRows: 'claims of jobs, claims of deliveries, and ends of jobs',
   WaitKindVerbs: 'sleeps, events, approvals and child jobs',
   AgentDependent: 'what slices do about an agent that is created or deleted: seven',
   OwnerLookup: 'agents and schedules, which budgets belong to',

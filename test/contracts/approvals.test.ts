@@ -386,7 +386,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     const { database, clock } = world;
     const parts = { database, clock, writer: 'first', removeOfJobs: removeApprovals };
-    expect(await deleteExpired({ ...parts, readTo: async () => null }, 30)).toBe(1);
+    expect(await deleteExpired({ ...parts, readTo: null }, 30)).toBe(1);
 
     expect((await world.approvals.list('default', {}, page)).total).toBe(0);
   });

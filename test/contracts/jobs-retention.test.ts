@@ -35,10 +35,7 @@ describe.each(await engines())('on $name', (engine) => {
   const present = () => jobsWorld(engine, { clock: manualClock(new Date().toISOString()) });
   type Readers = Partial<Pick<Parameters<typeof deleteExpired>[0], 'readTo'>>;
   const expire = (world: JobsWorld & Readers, days = 30) =>
-    deleteExpired(
-      { readTo: async () => null, ...world, writer: 'first', removeOfJobs: removeApprovals },
-      days,
-    );
+    deleteExpired({ readTo: null, ...world, writer: 'first', removeOfJobs: removeApprovals }, days);
   const idsOf = async ({ database }: JobsWorld, table: 'jobs' | 'conversations') => {
     const rows = await database.read.kysely.selectFrom(table).select('id').orderBy('id').execute();
     return rows.map(({ id }) => id);
@@ -219,11 +216,11 @@ describe.each(await engines())('on $name', (engine) => {
     await submit();
     clock.advance(31 * day);
 
-    await expire({ ...world, readTo });
+    await expire({ ...world, readTo: await readTo() });
     const unread = (await events()).length;
     await untilReadable(database);
     await database.write((tx) => readEvents(tx, 'a reader', 1, async () => 1));
-    await expire({ ...world, readTo });
+    await expire({ ...world, readTo: await readTo() });
 
     expect(unread).toBe(2);
     expect(await events()).toHaveLength(1);

@@ -327,8 +327,13 @@ describe('a continued conversation', () => {
     const now = Date.parse(first.finished_at) + 1 + days * 86_400_000;
     const clock = { ...systemClock, now: () => now };
 
-    const readTo = async () => null;
-    const parts = { database, clock, writer: 'embedded', readTo, removeOfJobs: removeApprovals };
+    const parts = {
+      database,
+      clock,
+      writer: 'embedded',
+      readTo: null,
+      removeOfJobs: removeApprovals,
+    };
     await deleteExpired(parts, days);
 
     expect((await get(`/api/jobs/${first.job_id}`)).status).toBe(404);

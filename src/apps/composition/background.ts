@@ -135,8 +135,8 @@ function retentionTasks(
 ): Task[] {
   const { retentionDays } = config;
   const deletions = [
-    () => {
-      const readTo = () => webhooks.dispatcher.readTo();
+    async () => {
+      const readTo = await webhooks.dispatcher.readTo();
       const removeOfJobs = removeApprovals;
       return deleteExpired({ database, clock, writer, readTo, removeOfJobs }, retentionDays);
     },

@@ -28,10 +28,25 @@ export type JobEvent = Position & TypedJobEvent;
  */
 export type JobListener = (event: JobEvent | null, ended?: ShownJob) => void;
 
-export interface Subscription {
+export class Subscription {
   /** To be awaited, where there is one, before the database is read. */
   readonly ready: Promise<void> | null;
-  stop(): void;
+  readonly #feed: JobFeed;
+  readonly #jobId: string;
+  readonly #listener: JobListener;
+  #isStopped = false;
+
+  constructor(feed: JobFeed, jobId: string, listener: JobListener, ready: Promise<void> | null) {
+    this.ready = ready;
+    this.#feed = feed;
+    this.#jobId = jobId;
+    this.#listener = listener;
+  }
+
+  stop(): void {
+    if (!this.#isStopped) this.#feed.unsubscribe(this.#jobId, this.#listener);
+    this.#isStopped = true;
+  }
 }
 
 /** The feed of a process that runs everything itself. */
@@ -54,16 +69,20 @@ export class JobFeed {
   }
 
   subscribe(jobId: string, listener: JobListener): Subscription {
-    return { ready: null, stop: this.addListener(jobId, listener) };
+    this.addListener(jobId, listener);
+    return new Subscription(this, jobId, listener, null);
   }
 
-  protected addListener(jobId: string, listener: JobListener): () => void {
+  /** Called by the subscription of the listener. */
+  unsubscribe(jobId: string, listener: JobListener): void {
+    const ofJob = this.listeners.get(jobId);
+    ofJob?.delete(listener);
+    if (ofJob?.size === 0) this.listeners.delete(jobId);
+  }
+
+  protected addListener(jobId: string, listener: JobListener): void {
     const ofJob = this.listeners.get(jobId) ?? new Set();
     this.listeners.set(jobId, ofJob.add(listener));
-    return () => {
-      ofJob.delete(listener);
-      if (ofJob.size === 0 && this.listeners.get(jobId) === ofJob) this.listeners.delete(jobId);
-    };
   }
 
   /** A listener may stop, and another one begin, while this calls them. */
@@ -117,19 +136,15 @@ export class SharedJobFeed extends JobFeed {
 
   override subscribe(jobId: string, listener: JobListener): Subscription {
     const ready = this.#listen();
-    const remove = this.addListener(jobId, listener);
+    this.addListener(jobId, listener);
     this.#subscribed += 1;
-    let isStopped = false;
-    return {
-      ready,
-      stop: () => {
-        if (isStopped) return;
-        isStopped = true;
-        remove();
-        this.#subscribed -= 1;
-        this.#idleSince = performance.now();
-      },
-    };
+    return new Subscription(this, jobId, listener, ready);
+  }
+
+  override unsubscribe(jobId: string, listener: JobListener): void {
+    super.unsubscribe(jobId, listener);
+    this.#subscribed -= 1;
+    this.#idleSince = performance.now();
   }
 
   #send(): void {

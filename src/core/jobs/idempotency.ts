@@ -45,15 +45,48 @@ interface Known<Job> {
   holder: Holder<Job | JobRow> | undefined;
 }
 
-export interface KeysOfBatch<Job> {
+export class KeysOfBatch<Job extends AnyJob> {
+  readonly #known: ReadonlyMap<string, Known<Job>>;
+
+  constructor(known: ReadonlyMap<string, Known<Job>>) {
+    this.#known = known;
+  }
+
   /** Which request holds the key; undefined when none does, or its job is gone. */
-  holder(key: IdempotencyKey): Holder<Job | JobRow> | undefined;
+  holder(key: IdempotencyKey): Holder<Job | JobRow> | undefined {
+    return this.#find(key)?.holder;
+  }
+
   /** Whether the next request may hold it. */
-  isFree(key: IdempotencyKey): boolean;
+  isFree(key: IdempotencyKey): boolean {
+    const known = this.#find(key);
+    return known?.taken !== undefined && known.holder === undefined;
+  }
+
   /** Gives the key to a request that was accepted. */
-  give(candidate: Candidate<Job>): void;
+  give({ idempotency, job }: Candidate<Job>): void {
+    const known = this.#find(idempotency);
+    if (known !== undefined) known.holder = { fingerprint: idempotency.fingerprint, job };
+  }
+
   /** Records which request holds each key after the batch. */
-  record(tx: Transaction): Promise<void>;
+  async record(tx: Transaction): Promise<void> {
+    const passed: TakenKey[] = [];
+    const released: TakenKey[] = [];
+    for (const { taken, holder } of this.#known.values()) {
+      if (taken === undefined) continue;
+      if (holder === undefined) released.push(taken);
+      else if (holder.job.id !== taken.job_id) {
+        passed.push({ ...taken, fingerprint: holder.fingerprint, job_id: holder.job.id });
+      }
+    }
+    await passIdempotencyKeys(tx, passed);
+    await releaseIdempotencyKeys(tx, released);
+  }
+
+  #find({ owner, key }: IdempotencyKey): Known<Job> | undefined {
+    return this.#known.get(nameOf(owner, key));
+  }
 }
 
 export async function takeKeys<Job extends AnyJob>(
@@ -66,29 +99,7 @@ export async function takeKeys<Job extends AnyJob>(
     const name = nameOf(idempotency.owner, idempotency.key);
     if (!firsts.has(name)) firsts.set(name, rowOf(idempotency, job));
   }
-  const known = await knownKeys<Job>(tx, firsts, now - idempotencyMs);
-  const find = ({ owner, key }: IdempotencyKey) => known.get(nameOf(owner, key));
-  return {
-    holder: (key) => find(key)?.holder,
-    isFree: (key) => find(key)?.taken !== undefined && find(key)?.holder === undefined,
-    give({ idempotency, job }) {
-      const key = find(idempotency);
-      if (key !== undefined) key.holder = { fingerprint: idempotency.fingerprint, job };
-    },
-    async record(recordingTx) {
-      const passed: TakenKey[] = [];
-      const released: TakenKey[] = [];
-      for (const { taken, holder } of known.values()) {
-        if (taken === undefined) continue;
-        if (holder === undefined) released.push(taken);
-        else if (holder.job.id !== taken.job_id) {
-          passed.push({ ...taken, fingerprint: holder.fingerprint, job_id: holder.job.id });
-        }
-      }
-      await passIdempotencyKeys(recordingTx, passed);
-      await releaseIdempotencyKeys(recordingTx, released);
-    },
-  };
+  return new KeysOfBatch(await knownKeys<Job>(tx, firsts, now - idempotencyMs));
 }
 
 async function knownKeys<Job>(

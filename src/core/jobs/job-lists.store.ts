@@ -137,19 +137,29 @@ async function list<Column extends SelectExpression<Tables, 'jobs'>>(
   if (limit <= 0) return { jobs: [], total };
   const within = { limit, offset: page.offset };
   const newest = query.orderBy('id', 'desc').limit(limit).offset(page.offset);
-  const all = () => newest.select([...columns]).execute();
-  if (db.dialect === 'sqlite' || asked.isLookedUp) return { jobs: await all(), total };
-  const rowsOf = (ids: RawBuilder<string>) =>
-    db.kysely
-      .selectFrom('jobs')
-      .select([...columns])
-      .where('organization_id', '=', organizationId)
-      .where(isAmong(db, ids))
-      .orderBy('id', 'desc')
-      .execute();
-  // What the page skips is skipped in the index: its rows are not looked at.
-  if (asked.equal.length === 0) return { jobs: await rowsOf(sql`${newest.select('id')}`), total };
-  return { jobs: await pageOfKinds(asked, counted, within, { rowsOf, all }), total };
+  if (db.dialect === 'sqlite' || asked.isLookedUp) {
+    return { jobs: await newest.select([...columns]).execute(), total };
+  }
+  const jobs =
+    asked.equal.length === 0
+      ? // What the page skips is skipped in the index: its rows are not read.
+        await readJobs(asked, columns, sql`${newest.select('id')}`)
+      : await readPage(asked, counted, within, columns, newest);
+  return { jobs, total };
+}
+
+function readJobs<Column extends SelectExpression<Tables, 'jobs'>>(
+  { db, organizationId }: Asked,
+  columns: readonly Column[],
+  ids: RawBuilder<string>,
+) {
+  return db.kysely
+    .selectFrom('jobs')
+    .select([...columns])
+    .where('organization_id', '=', organizationId)
+    .where(isAmong(db, ids))
+    .orderBy('id', 'desc')
+    .execute();
 }
 
 /** The jobs that the filters allow. */
@@ -228,18 +238,21 @@ async function countInWindow(
 }
 
 /** The jobs of a page in PostgreSQL: met among the newest, looked up by kind, or all walked past. */
-async function pageOfKinds<Row>(
-  { db, organizationId, equal, window }: Asked,
+async function readPage<Column extends SelectExpression<Tables, 'jobs'>>(
+  asked: Asked,
   { total, kinds, isWide }: Counted,
   within: PageAsked,
-  read: { rowsOf(ids: RawBuilder<string>): Promise<Row[]>; all(): Promise<Row[]> },
-): Promise<Row[]> {
-  const byKind = () => read.rowsOf(newestOfKinds(db, organizationId, equal, within, window));
-  const met = () => read.rowsOf(newestMet(organizationId, equal, within, window));
+  columns: readonly Column[],
+  newest: SelectQueryBuilder<Tables, 'jobs', object>,
+) {
+  const { db, organizationId, equal, window } = asked;
+  const byKind = () =>
+    readJobs(asked, columns, newestOfKinds(db, organizationId, equal, within, window));
+  const met = () => readJobs(asked, columns, newestMet(organizationId, equal, within, window));
   if (kinds === null || !isWide) return met();
   const end = within.offset + within.limit;
   if (kinds <= kindsMax && Math.min(total, kinds * end) <= readMax) return byKind();
-  if (end > walkedMax) return read.all();
+  if (end > walkedMax) return newest.select([...columns]).execute();
   // Frequent jobs are mostly among the newest. Where these do not fill the page, the jobs are looked up by kind.
   const soon = await met();
   return soon.length === within.limit ? soon : byKind();

@@ -32,7 +32,7 @@ export async function deleteExpired(
     clock: Clock;
     writer: Writer;
     /** How far the outbox has been read; null where it has no reader. */
-    readTo(): Promise<ReaderCursor | null>;
+    readTo: ReaderCursor | null;
     /** Deletes what other slices keep about jobs, in the transaction that deletes these. */
     removeOfJobs(tx: Transaction, jobIds: readonly string[]): Promise<void>;
   },
@@ -44,9 +44,8 @@ export async function deleteExpired(
   const deleted = await deleteInBatches(database, jobsMax, (tx) =>
     deleteBatch(tx, before, writer, removeOfJobs),
   );
-  const read = await readTo();
   await deleteInBatches(database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteOldEvents(tx, before, rowsMax, read)),
+    foundAndDeleted(await deleteOldEvents(tx, before, rowsMax, readTo)),
   );
   await deleteInBatches(database, rowsMax, async (tx) =>
     foundAndDeleted(await deleteOldKeys(tx, now - idempotencyMs, rowsMax)),

@@ -5,7 +5,13 @@
  */
 import type { Database } from '../../adapters/database/database.ts';
 import type { JobEventsTable } from '../../adapters/database/tables.ts';
-import { attemptEndN, type JobEvent, type JobFeed, type Position } from './feed.ts';
+import {
+  attemptEndN,
+  type JobEvent,
+  type JobFeed,
+  type Position,
+  type Subscription,
+} from './feed.ts';
 import type { TypedJobEvent } from './job-events.schemas.ts';
 import { listJobEvents } from './job-events.store.ts';
 import { findJob, type JobRow } from './jobs.store.ts';
@@ -33,7 +39,7 @@ export async function* jobStream(
   signal: AbortSignal,
 ): AsyncGenerator<JobEvent> {
   const { database, feed } = parts;
-  const live = liveEvents(feed, jobId, signal);
+  const live = new LiveEvents(feed, jobId, signal);
   let at = position;
   try {
     await live.ready;
@@ -162,38 +168,48 @@ function dataOf({ n, data }: JobEventsTable): Record<string, unknown> {
   return told;
 }
 
-function liveEvents(feed: JobFeed, jobId: string, signal: AbortSignal) {
-  const backlog: (JobEvent | null)[] = [];
-  let wake: (() => void) | null = null;
-  let stopped = signal.aborted;
-  const stop = () => {
-    stopped = true;
-    subscription.stop();
-    wake?.();
-  };
-  const subscription = feed.subscribe(jobId, (event) => {
+/** The events of a job from now on; null where some may have been missed. */
+class LiveEvents {
+  readonly #backlog: (JobEvent | null)[] = [];
+  readonly #subscription: Subscription;
+  #wake: (() => void) | null = null;
+  #isStopped: boolean;
+
+  constructor(feed: JobFeed, jobId: string, signal: AbortSignal) {
+    this.#isStopped = signal.aborted;
+    this.#subscription = feed.subscribe(jobId, (event) => this.#add(event));
+    signal.addEventListener('abort', () => this.stop(), { once: true });
+  }
+
+  get ready(): Promise<void> | null {
+    return this.#subscription.ready;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#subscription.stop();
+    this.#wake?.();
+  }
+
+  #add(event: JobEvent | null): void {
     // One read of the database finds every event that was missed so far.
-    if (event === null && backlog.at(-1) === null) return;
-    backlog.push(event);
-    if (backlog.length > backlogMax) stop();
-    wake?.();
-  });
-  signal.addEventListener('abort', stop, { once: true });
-  return {
-    ready: subscription.ready,
-    stop,
-    async *events(): AsyncGenerator<JobEvent | null> {
-      for (;;) {
-        const event = backlog.shift();
-        if (event !== undefined) yield event;
-        else if (stopped) return;
-        else {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-          wake = null;
-        }
+    if (event === null && this.#backlog.at(-1) === null) return;
+    this.#backlog.push(event);
+    if (this.#backlog.length > backlogMax) this.stop();
+    this.#wake?.();
+  }
+
+  async *events(): AsyncGenerator<JobEvent | null> {
+    for (;;) {
+      const event = this.#backlog.shift();
+      if (event !== undefined) yield event;
+      else if (this.#isStopped) return;
+      else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        this.#wake = null;
       }
-    },
-  };
+    }
+  }
 }
