@@ -162,7 +162,7 @@ async function generate(version: string, routes: (server: Server) => void) {
 export function openApiRoutes(
   server: Server,
   document: () => Promise<ApiDocument>,
-  documentWithSkills: (caller: Caller) => Promise<ApiDocument>,
+  documentWithSkills: (document: ApiDocument, caller: Caller) => Promise<ApiDocument>,
   admit: (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void,
 ): void {
   const onRequest = (
@@ -218,9 +218,8 @@ export function openApiRoutes(
     },
     async (request, reply) => {
       const isOwn = hasSkills(request.query);
-      const { bytes, etag } = isOwn
-        ? await documentWithSkills(callerOf(request))
-        : await document();
+      const plain = await document();
+      const { bytes, etag } = isOwn ? await documentWithSkills(plain, callerOf(request)) : plain;
       reply.headers({ etag, 'cache-control': isOwn ? 'private, no-cache' : 'no-cache' });
       if (isOwn) addVary(reply, 'x-api-key');
       if (namesTag(request.headers['if-none-match'], etag)) return reply.status(304).send(null);

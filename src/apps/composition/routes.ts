@@ -120,7 +120,7 @@ export function registerRoutes(target: Server, routed: Routed): void {
   };
   const admission = new Admission(apiKeys, limits, wrongSecrets, sessions);
   const withSkills = new SkillsDocument(slices.skills);
-  const describe = async (caller: Caller) => withSkills.describe(await document(), caller);
+  const describe = (plain: ApiDocument, caller: Caller) => withSkills.describe(plain, caller);
   openApiRoutes(target, document, describe, admission.hook);
   guarded(target, '/api', admission.hook, unmatched, (scope) =>
     apiRoutes(scope, routed, admission),

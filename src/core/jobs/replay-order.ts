@@ -23,7 +23,7 @@ export interface ReplayTurn {
 /** In place of the number of a step whose end is on record with its place already. */
 const newStep = 0;
 
-type HeldEnd = RecordedEnd & { readonly give: (given?: Promise<void>) => void };
+type HeldEnd = RecordedEnd & { readonly given: PromiseWithResolvers<void> };
 
 export class ReplayOrder {
   readonly #places: RecordPlaces;
@@ -88,9 +88,9 @@ export class ReplayOrder {
   }
 
   #hold(end: RecordedEnd): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#held.push({ ...end, give: resolve });
-    return promise;
+    const given = Promise.withResolvers<void>();
+    this.#held.push({ ...end, given });
+    return given.promise;
   }
 
   /** Holds an end of now, if an end on record may come before it. */
@@ -115,7 +115,7 @@ export class ReplayOrder {
         if (this.#undecided > 0 || this.#held.sort(compare)[0] !== first) continue;
       }
       this.#held.shift();
-      first.give(this.#isInPlace(first) ? undefined : this.#giveNext(first.n));
+      first.given.resolve(this.#isInPlace(first) ? undefined : this.#giveNext(first.n));
     }
     this.#isGiving = false;
     if (this.#undecided > 0 || this.#held.length === 0) return;

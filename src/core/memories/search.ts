@@ -164,7 +164,6 @@ async function find(db: Handle, wanted: SearchRequest, most: number): Promise<Ma
     mayHaveExpired(wanted) ? await expiredMemories(db, wanted.owners, now) : [],
   );
   const tagged = tag === undefined ? [] : [anyOf(db, owners, [tagTerm(tag)])];
-  const within = (...expressions: string[]) => allOf(db, [...expressions, ...tagged]);
   const expressions = query.sought.map(({ strong, weak }) => ({
     strong: anyOf(db, owners, strong),
     weak: anyOf(db, owners, weak),
@@ -173,14 +172,14 @@ async function find(db: Handle, wanted: SearchRequest, most: number): Promise<Ma
   const isCurrent = (seq: number) => !expired.has(seq);
   if (query.phrases.length > 0) {
     const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owners, [term]));
-    const seqs = await phraseMatches(db, { terms: within(...terms), owners }, query.phrases);
+    const seqs = await phraseMatches(db, { terms: allOf(db, [...terms, ...tagged]), owners }, query.phrases);
     const current = seqs.filter(isCurrent);
     return { seqs: current.slice(0, most), all: current, counts, expired };
   }
   const { seqs, all } = await findAny(
     db,
-    { owners, counts, expressions, weights: weightsOf(counts, countOf(wanted)) },
-    { most: most + expired.size, within },
+    { owners, counts, expressions, tagged, weights: weightsOf(counts, countOf(wanted)) },
+    most + expired.size,
   );
   return {
     seqs: seqs.filter(isCurrent).slice(0, most),
@@ -213,13 +212,15 @@ interface WordSearch {
   readonly counts: readonly Counts[];
   readonly expressions: readonly { readonly strong: string; readonly weak: string }[];
   readonly weights: Weights;
+  /** The expressions that each match has to meet besides: that of the tag. */
+  readonly tagged: readonly string[];
 }
 
 /** The matches of any word. If the lists of all words are short, it merges them here instead of in the database. */
 async function findAny(
   db: Handle,
-  { owners, counts, expressions, weights }: WordSearch,
-  { most, within }: { most: number; within: (...expressions: string[]) => string },
+  { owners, counts, expressions, weights, tagged }: WordSearch,
+  most: number,
 ): Promise<Pick<MatchSet, 'seqs' | 'all'>> {
   const lists = expressions
     .flatMap(({ strong, weak }, i) => [
@@ -230,20 +231,17 @@ async function findAny(
     .sort((a, b) => a.count - b.count);
   if (lists.length === 0) return { seqs: [], all: [] };
   const read = lists.slice(0, readable(lists.map(({ count }) => count)));
-  const scores = await scoresOf(db, read, within);
+  const scores = await scoresOf(db, read, tagged);
   if (read.length === lists.length) {
     return { seqs: best(scores, most), all: [...scores.keys()].sort((a, b) => b - a) };
   }
-  const any = within(
-    oneOf(
-      db,
-      lists.map(({ expression }) => expression),
-    ),
-  );
+  const words = lists.map(({ expression }) => expression);
+  const any = allOf(db, [oneOf(db, words), ...tagged]);
   const seqs = await newestMatches(db, { terms: any, owners }, most);
   // Memories with all words of the query rank high, even if all of them are frequent and their lists were not read.
   const strong = expressions.map((one) => one.strong).filter((one) => one !== '');
-  const complete = await newestMatches(db, { terms: within(...strong), owners }, most);
+  const terms = allOf(db, [...strong, ...tagged]);
+  const complete = await newestMatches(db, { terms, owners }, most);
   const sum = weights.reduce((all, one) => all + one.strong, 0);
   for (const seq of complete) scores.set(seq, Math.max(sum, scores.get(seq) ?? 0));
   for (const seq of seqs) if (!scores.has(seq)) scores.set(seq, 0);
@@ -264,12 +262,12 @@ function readable(counts: readonly number[]): number {
 async function scoresOf(
   db: Handle,
   lists: readonly { expression: string; weight: number }[],
-  within: (expression: string) => string,
+  tagged: readonly string[],
 ): Promise<Map<number, number>> {
   const scores = new Map<number, number>();
   const found = await listsOf(
     db,
-    lists.map(({ expression }) => within(expression)),
+    lists.map(({ expression }) => allOf(db, [expression, ...tagged])),
   );
   for (const [i, seqs] of found.entries()) {
     const weight = lists[i]?.weight ?? 0;
