@@ -358,8 +358,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
   const skips = { excused: 'skips what lies before the page' };
   const counts = { excused: 'counts what there is' };
   const clock = systemClock;
-  const readTo = null;
-  const parts = { database, clock, writer: 'explain', readTo, removeOfJobs: removeApprovals };
+  const parts = { database, clock, writer: 'explain', readTo: null, removeOfJobs: removeApprovals };
   const undone = (detail: string, run: (tx: Transaction) => Promise<unknown>) =>
     task(`${detail} (then taken back)`, async () => {
       const enough = new Error('enough');

@@ -172,7 +172,11 @@ async function find(db: Handle, wanted: SearchRequest, most: number): Promise<Ma
   const isCurrent = (seq: number) => !expired.has(seq);
   if (query.phrases.length > 0) {
     const terms = query.phrases.flatMap(termsOfPhrase).map((term) => anyOf(db, owners, [term]));
-    const seqs = await phraseMatches(db, { terms: allOf(db, [...terms, ...tagged]), owners }, query.phrases);
+    const seqs = await phraseMatches(
+      db,
+      { terms: allOf(db, [...terms, ...tagged]), owners },
+      query.phrases,
+    );
     const current = seqs.filter(isCurrent);
     return { seqs: current.slice(0, most), all: current, counts, expired };
   }
