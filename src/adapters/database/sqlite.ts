@@ -84,13 +84,15 @@ let emptyImage: Promise<Uint8Array> | undefined;
 
 /**
  * Opens a database in memory, which ends with the process, for the tests of skills. It has one connection, so a read may
- * see half of a transaction.
+ * see half of a transaction. Authors may test with an older Node, which cannot copy a database: each is migrated there.
  */
 export async function openInMemory(log: Logger): Promise<Database> {
-  emptyImage ??= makeEmptyImage(log);
   const connection = new DatabaseSync(':memory:');
-  connection.deserialize(await emptyImage);
   const handle = handleOver(connection);
+  if ('deserialize' in connection) {
+    emptyImage ??= makeEmptyImage(log);
+    connection.deserialize(await emptyImage);
+  } else await migrateAll(connection, handle, log);
   return databaseOver(connection, handle, connection, () => connection.close());
 }
 

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { defineSkill, type SkillContext, type SkillDefinition, SkillError } from '../../author.ts';
 import { runSkill } from './testing.ts';
 
@@ -524,6 +525,15 @@ describe('runSkill', () => {
       'for ever: interrupted',
       'fails: failed',
     ]);
+  });
+
+  test('works on a Node that cannot copy a database', async () => {
+    const own = Object.getOwnPropertyDescriptor(DatabaseSync.prototype, 'deserialize');
+    Reflect.deleteProperty(DatabaseSync.prototype, 'deserialize');
+    onTestFinished(() => {
+      Object.defineProperty(DatabaseSync.prototype, 'deserialize', own as PropertyDescriptor);
+    });
+    expect(await runSkill(other, { n: 2 })).toMatchObject({ output: { twice: 4 } });
   });
 
   test('loads no server, no queue, no provider and no other database', () => {
