@@ -26,6 +26,7 @@ import { reloadRoutes } from '../../core/executors/reload.routes.ts';
 import type { Reloads } from '../../core/executors/reload-turns.ts';
 import { executionRoutes } from '../../core/jobs/execution.routes.ts';
 import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
+import { manyJobsRoutes } from '../../core/jobs/many-jobs.routes.ts';
 import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
 import { trialRoutes } from '../../core/jobs/trials.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
@@ -181,6 +182,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
     streams,
     isStrict,
   );
+  manyJobsRoutes(scope, jobs);
   approvalRoutes(scope, { approvals: slices.approvals });
   userDataRoutes(scope, slices.userData);
   runEventRoutes(scope, slices.runEvents);

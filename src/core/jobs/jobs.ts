@@ -16,6 +16,7 @@ import type { JobEvent, JobFeed, Position } from './feed.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
 import { jobView, listedJob, timing } from './job-views.ts';
 import { findJob, type JobRow, requestCancellation, type ShownJob } from './jobs.store.ts';
+import { cancelMany, type ManyCommand, retryMany } from './many-jobs.ts';
 import { retryJob } from './retry.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Settler } from './settle.ts';
@@ -126,10 +127,20 @@ export class Jobs {
     return this.get(organizationId, id);
   }
 
+  /** Cancels all jobs that filters name. */
+  cancelMany(organizationId: string, command: ManyCommand) {
+    return cancelMany({ ...this.parts, context: this.context }, organizationId, command);
+  }
+
+  /** Runs all failed or cancelled jobs that filters name again. */
+  retryMany(caller: Caller, command: ManyCommand) {
+    return retryMany({ ...this.parts, context: this.context }, caller, command);
+  }
+
   /** Runs a failed or cancelled job's input again, as a new job. */
   async retry(caller: Caller, id: string): Promise<AcceptedJob> {
     const job = await this.find(caller.organizationId, id);
-    return retryJob(this.context, this.parts, caller, job);
+    return (await retryJob(this.context, this.parts, caller, job)).job;
   }
 }
 

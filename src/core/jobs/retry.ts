@@ -4,7 +4,7 @@ import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Context } from '../context/context.ts';
 import { lookupOf } from '../skills/registry.ts';
-import type { AcceptedJob } from './accept.ts';
+import type { AcceptedJob, WorkRequest } from './accept.ts';
 import {
   agentPaused,
   refuseContinuing,
@@ -19,7 +19,8 @@ export async function retryJob(
   { skills, agents, conversations, acceptor }: JobsParts,
   caller: Caller,
   job: JobRow,
-): Promise<AcceptedJob> {
+  options: { readonly idempotency?: WorkRequest['idempotency'] } = {},
+): Promise<{ job: AcceptedJob; isReplay: boolean }> {
   const skill = skills.active(...lookupOf(caller.organizationId, job));
   const agent = await agents.statusOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
@@ -57,9 +58,11 @@ export async function retryJob(
     input: job.input,
     agentOverrides: job.agent_overrides,
     retryOf: job.id,
+    idempotency: options.idempotency,
     // A continued conversation is continued again; a job that began its own begins a new one.
     ...(isContinued ? { conversationId: conversation.id } : {}),
   });
   refuseContinuing(acceptance, conversation.id);
-  return (acceptance as { job: AcceptedJob }).job;
+  const { job: accepted } = acceptance as { job: AcceptedJob };
+  return { job: accepted, isReplay: acceptance.kind !== 'accepted' };
 }

@@ -510,6 +510,13 @@ export interface JobsApi {
     query?: NonNullable<operations['listJobSteps']['parameters']['query']>,
     options?: CallOptions,
   ): Pages<Schemas['JobStep']>;
+  /** Cancel all jobs that filters name: `POST /api/jobs/cancel`. */
+  cancelManyJobs(
+    body: Schemas['CancelJobs'],
+    options?: CallOptions,
+  ): Promise<Schemas['CancelledJobs']>;
+  /** Run all failed or cancelled jobs that filters name again: `POST /api/jobs/retry`. */
+  retryManyJobs(body: Schemas['RetryJobs'], options?: CallOptions): Promise<Schemas['RetriedJobs']>;
 }
 
 export interface ApprovalsApi {
@@ -1362,6 +1369,20 @@ export const operationTable: OperationTable = {
       input: 'query',
       isPaged: true,
       result: 'page',
+    },
+    cancelManyJobs: {
+      verb: 'POST',
+      path: '/api/jobs/cancel',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    retryManyJobs: {
+      verb: 'POST',
+      path: '/api/jobs/retry',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
     },
   },
   approvals: {

@@ -1124,6 +1124,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/jobs/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["cancelManyJobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["retryManyJobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/approvals": {
         parameters: {
             query?: never;
@@ -3468,6 +3500,101 @@ export interface components {
             };
         };
         JobEvent: components["schemas"]["JobStatusEvent"] | components["schemas"]["JobLogEvent"] | components["schemas"]["JobApprovalEvent"] | components["schemas"]["JobProgressEvent"] | components["schemas"]["JobMessageEvent"] | components["schemas"]["JobTokenEvent"] | components["schemas"]["JobToolCallEvent"] | components["schemas"]["JobToolResultEvent"];
+        CancelJobs: {
+            /** @enum {string} */
+            status?: "queued" | "active" | "waiting";
+            /** @description Jobs of this agent. */
+            agent_id?: string;
+            /** @description Jobs of skills of this category. */
+            skill_category?: string;
+            /** @description Jobs of skills of this name. */
+            skill_name?: string;
+            /** @description Jobs of this version. */
+            skill_version?: string;
+            /** @enum {string} */
+            trigger_type?: "api" | "scheduled" | "webhook";
+            /** Format: uuid */
+            conversation_id?: string;
+            /** Format: uuid */
+            parent_job_id?: string;
+            /** @description Jobs for this user, whom x-user-id named. */
+            user_id?: string;
+            /** Format: uuid */
+            api_key_id?: string;
+            /** Format: date-time */
+            created_after?: string;
+            /** Format: date-time */
+            created_before?: string;
+            /** @description true: only counts the jobs, as remaining. */
+            dry_run?: boolean;
+            /**
+             * Format: uuid
+             * @description next of an earlier answer, where this request goes on.
+             */
+            after?: string;
+        };
+        CancelledJobs: {
+            /** @description Jobs that have ended as cancelled. */
+            cancelled: number;
+            /** @description Active jobs that were asked to stop. */
+            stopping: number;
+            /** @description Whether no such job was left. */
+            done: boolean;
+            /** @description Such jobs that this request has not come to. */
+            remaining: number;
+            /** @description The value of after with which the next request goes on; null at the beginning and the end. */
+            next: string | null;
+        };
+        RetryJobs: {
+            /**
+             * @description failed, if it is left out.
+             * @enum {string}
+             */
+            status?: "failed" | "cancelled";
+            /** @description Jobs of this agent. */
+            agent_id?: string;
+            /** @description Jobs of skills of this category. */
+            skill_category?: string;
+            /** @description Jobs of skills of this name. */
+            skill_name?: string;
+            /** @description Jobs of this version. */
+            skill_version?: string;
+            /** @enum {string} */
+            trigger_type?: "api" | "scheduled" | "webhook";
+            /** Format: uuid */
+            conversation_id?: string;
+            /** Format: uuid */
+            parent_job_id?: string;
+            /** @description Jobs for this user, whom x-user-id named. */
+            user_id?: string;
+            /** Format: uuid */
+            api_key_id?: string;
+            /** Format: date-time */
+            created_after?: string;
+            /** Format: date-time */
+            created_before?: string;
+            /** @description true: only counts the jobs, as remaining. */
+            dry_run?: boolean;
+            /**
+             * Format: uuid
+             * @description next of an earlier answer, where this request goes on.
+             */
+            after?: string;
+        };
+        RetriedJobs: {
+            /** @description Jobs that run again, as new ones. */
+            retried: number;
+            /** @description Jobs that a single retry would refuse, by its error code. */
+            refused: {
+                [key: string]: number;
+            };
+            /** @description Whether no such job was left. */
+            done: boolean;
+            /** @description Such jobs that this request has not come to. */
+            remaining: number;
+            /** @description The value of after with which the next request goes on; null at the beginning and the end. */
+            next: string | null;
+        };
         Approval: {
             /** Format: uuid */
             id: string;
@@ -6576,6 +6703,52 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": components["schemas"]["JobEvent"];
+                };
+            };
+        };
+    };
+    cancelManyJobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CancelJobs"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CancelledJobs"];
+                };
+            };
+        };
+    };
+    retryManyJobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryJobs"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedJobs"];
                 };
             };
         };

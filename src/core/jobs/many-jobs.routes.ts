@@ -1,0 +1,139 @@
+/** `POST /api/jobs/cancel` and `POST /api/jobs/retry`: many jobs at once, by the filters of the list. */
+import { type Static, Type } from 'typebox';
+import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
+import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
+import { FilterText, Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import type { Server } from '../../adapters/http/server.ts';
+import { invalid } from '../../kernel/errors.ts';
+import { momentIssue, momentOf } from '../../kernel/moment.ts';
+import type { JobFilters } from './job-lists.store.ts';
+import { TriggerType } from './jobs.schemas.ts';
+import type { Jobs } from './jobs.ts';
+import type { ManyCommand } from './many-jobs.ts';
+
+const operation = { tags: ['Jobs'], security: [{ apiKey: [] }] };
+
+const fields = {
+  agent_id: Type.Optional(FilterText('Jobs of this agent.')),
+  skill_category: Type.Optional(FilterText('Jobs of skills of this category.')),
+  skill_name: Type.Optional(FilterText('Jobs of skills of this name.')),
+  skill_version: Type.Optional(FilterText('Jobs of this version.')),
+  trigger_type: Type.Optional(TriggerType),
+  conversation_id: Type.Optional(Id),
+  parent_job_id: Type.Optional(Id),
+  user_id: Type.Optional(FilterText('Jobs for this user, whom x-user-id named.')),
+  api_key_id: Type.Optional(Id),
+  created_after: Type.Optional(Timestamp),
+  created_before: Type.Optional(Timestamp),
+  dry_run: Type.Optional(
+    Type.Boolean({ description: 'true: only counts the jobs, as remaining.' }),
+  ),
+  after: Type.Optional({
+    ...Id,
+    description: 'next of an earlier answer, where this request goes on.',
+  }),
+};
+
+const options = (title: string) => ({
+  title,
+  additionalProperties: false,
+  examples: [{ skill_category: 'web', created_before: '2026-01-01T00:00:00Z', dry_run: true }],
+});
+const openStatuses = ['queued', 'active', 'waiting'] as const;
+const CancelJobs = Type.Object(
+  { status: Type.Optional(Words(openStatuses)), ...fields },
+  options('CancelJobs'),
+);
+const RetryJobs = Type.Object(
+  {
+    status: Type.Optional({
+      ...Words(['failed', 'cancelled'] as const),
+      description: 'failed, if it is left out.',
+    }),
+    ...fields,
+  },
+  options('RetryJobs'),
+);
+
+const Count = (description: string) => Type.Integer({ minimum: 0, description });
+const progress = {
+  done: Type.Boolean({ description: 'Whether no such job was left.' }),
+  remaining: Count('Such jobs that this request has not come to.'),
+  next: {
+    ...Nullable(Id),
+    description:
+      'The value of after with which the next request goes on; null at the beginning and the end.',
+  },
+};
+const progressExample = { done: true, remaining: 0, next: null };
+const CancelledJobs = Type.Object(
+  {
+    cancelled: Count('Jobs that have ended as cancelled.'),
+    stopping: Count('Active jobs that were asked to stop.'),
+    ...progress,
+  },
+  { title: 'CancelledJobs', examples: [{ cancelled: 120, stopping: 2, ...progressExample }] },
+);
+const RetriedJobs = Type.Object(
+  {
+    retried: Count('Jobs that run again, as new ones.'),
+    refused: Type.Record(Type.String(), Type.Integer(), {
+      description: 'Jobs that a single retry would refuse, by its error code.',
+    }),
+    ...progress,
+  },
+  {
+    title: 'RetriedJobs',
+    examples: [{ retried: 118, refused: { agent_paused: 2 }, ...progressExample }],
+  },
+);
+
+const inParts =
+  'The request ends after some seconds; where done is false, repeat it with next as after. Jobs that are accepted ' +
+  'meanwhile are left out. At least one filter is needed.';
+
+export function manyJobsRoutes(server: Server, jobs: Jobs) {
+  const cancelSchema = {
+    ...operation,
+    operationId: 'cancelManyJobs',
+    summary: 'Cancel all jobs that filters name',
+    description: `Like the cancellation of each of them, the oldest first. ${inParts}`,
+    body: CancelJobs,
+    response: { 200: CancelledJobs, ...apiRefusals(...bodyRefusals) },
+  };
+  server.post('/api/jobs/cancel', { schema: cancelSchema }, (request) =>
+    jobs.cancelMany(callerOf(request).organizationId, commandOf(request.body)),
+  );
+  const retrySchema = {
+    ...operation,
+    operationId: 'retryManyJobs',
+    summary: 'Run all failed or cancelled jobs that filters name again',
+    description:
+      'Like the retry of each of them, the oldest first, with the scopes that it needs. Jobs that were run again before are ' +
+      `left out, so a repetition runs none twice. ${inParts}`,
+    body: RetryJobs,
+    response: { 200: RetriedJobs, ...apiRefusals(...bodyRefusals) },
+  };
+  server.post('/api/jobs/retry', { config: acceptingWork, schema: retrySchema }, (request) =>
+    jobs.retryMany(callerOf(request), commandOf(request.body)),
+  );
+}
+
+type Body = Static<typeof CancelJobs> | Static<typeof RetryJobs>;
+
+function commandOf({ dry_run = false, after, ...given }: Body): ManyCommand {
+  const { created_after, created_before, ...equal } = given;
+  const filters: JobFilters = {
+    ...equal,
+    created_after: momentIn('created_after', created_after),
+    created_before: momentIn('created_before', created_before),
+  };
+  return { filters, isDryRun: dry_run, after };
+}
+
+function momentIn(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = momentOf(text);
+  if (ms === null) throw invalid(name, momentIssue);
+  return ms;
+}
