@@ -35,7 +35,7 @@ export const ports: Readonly<Record<string, string>> = {
   OwnerLookup: 'agents and schedules, which budgets belong to',
   RunObserver: 'metrics with statistics, and the streams of jobs',
   RunHandlers: 'of a run, of a tool, and of a call of a service in a step',
-  RunControls: 'of a run in an executor, of one that waits for it, and of a remote skill',
+  RunHandle: 'of a run of the executors, of a remote skill, and of skillwright/testing',
   StepCode: 'named steps and called skills',
   Runnable: 'skills of authors, and those that do not load any more',
   Happenings: 'events as they are, and ends of jobs',

@@ -6,6 +6,7 @@ import type { ActiveRun } from './active-run.ts';
 import { ActiveRuns } from './active-runs.ts';
 import { Channel } from './channel.ts';
 import { Heartbeat } from './heartbeat.ts';
+import type { BegunRun } from './now-running.ts';
 import type { RunOutcome } from './run.ts';
 
 const graceMs = 150;
@@ -29,9 +30,9 @@ function simulatedChild({ hasDeadlines = true } = {}) {
   const channel = new Channel(write, heartbeat);
   const onOverdue = vi.fn();
   let answered = 0;
-  let beginning: number | undefined;
+  let begun: BegunRun | undefined;
   const limits = { graceMs, hasDeadlines };
-  const child = { channel, heartbeat, beginning: () => beginning };
+  const child = { channel, heartbeat, begun: () => begun };
   const activeRuns = new ActiveRuns(child, clock, limits, onOverdue);
   const outcomes: RunOutcome[] = [];
   return {
@@ -62,7 +63,7 @@ function simulatedChild({ hasDeadlines = true } = {}) {
     },
     /** The first code of the run does not give control back. */
     begin(run: ActiveRun): void {
-      beginning = run.id;
+      begun = { id: run.id, isBeginning: true };
     },
     /** The child is sent a ping. */
     ask(): void {

@@ -15,6 +15,7 @@ import {
 import type { Channel } from './channel.ts';
 import type { Suspect } from './death-attribution.ts';
 import type { Heartbeat } from './heartbeat.ts';
+import type { BegunRun } from './now-running.ts';
 import type { ContextTuple } from './protocol.ts';
 import type { RunOutcome } from './run.ts';
 
@@ -41,7 +42,7 @@ export class ActiveRuns {
   readonly #clock: Clock;
   readonly #limits: ActiveRunLimits;
   readonly #onOverdue: (run: ActiveRun) => void;
-  readonly #beginning: () => number | undefined;
+  readonly #begun: () => BegunRun | undefined;
   readonly #byId = new ShortLivedMap<number, ActiveRun>();
   /** The runs that were asked to stop. */
   readonly #stopRequests = new Map<ActiveRun, StopRequest>();
@@ -52,14 +53,14 @@ export class ActiveRuns {
   #lastEnd = -1;
 
   /**
-   * `onOverdue` is called when a run's grace period is over and the run itself is the cause. `beginning` is the run
-   * whose first code executes, where that is known.
+   * `onOverdue` is called when a run's grace period is over and the run itself is the cause. `begun` is the last run
+   * whose code has begun, where that is known.
    */
   constructor(
     child: {
       readonly channel: Channel;
       readonly heartbeat: Heartbeat;
-      readonly beginning: () => number | undefined;
+      readonly begun: () => BegunRun | undefined;
     },
     clock: Clock,
     limits: ActiveRunLimits,
@@ -67,7 +68,7 @@ export class ActiveRuns {
   ) {
     this.#channel = child.channel;
     this.#heartbeat = child.heartbeat;
-    this.#beginning = child.beginning;
+    this.#begun = child.begun;
     this.#clock = clock;
     this.#limits = limits;
     this.#onOverdue = onOverdue;
@@ -226,7 +227,7 @@ export class ActiveRuns {
     for (const other of this.#byId.values()) {
       if (other !== run && this.#mayHaveBegun(other)) return false;
     }
-    return this.#heartbeat.hasAnswered(run.ping + 1) || this.#beginning() === run.id;
+    return this.#heartbeat.hasAnswered(run.ping + 1) || (this.#begun()?.id ?? 0) >= run.id;
   }
 
   /** What the outcome that the child reported means for a run that may have been asked to stop. */

@@ -46,7 +46,7 @@ describe.each<[string, Death, string]>([
   ],
   [
     'stopped answering',
-    { kind: 'stalled', ms: 9, beginning: undefined },
+    { kind: 'stalled', ms: 9, begun: undefined },
     "the run blocked its executor's event loop for 9 ms",
   ],
   [
@@ -90,14 +90,22 @@ describe.each<[string, Death, string]>([
 });
 
 test('an executor that stopped answering charges the run that it was starting', () => {
-  const death: Death = { kind: 'stalled', ms: 9, beginning: 7 };
+  const death: Death = { kind: 'stalled', ms: 9, begun: { id: 7, isBeginning: true } };
   const outcomes = attributeDeath(death, [begun({ id: 7 }), begun()]);
   expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
 });
 
 test('an executor that stopped answering charges the run that it was starting, whatever has ended before', () => {
-  const death: Death = { kind: 'stalled', ms: 9, beginning: 7 };
+  const death: Death = { kind: 'stalled', ms: 9, begun: { id: 7, isBeginning: true } };
   const outcomes = attributeDeath(death, [begun({ id: 7, hasOutlived: true }), begun()]);
+  expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
+});
+
+test('an executor that stopped answering charges no run that it has not begun', () => {
+  const death: Death = { kind: 'stalled', ms: 9, begun: { id: 0, isBeginning: false } };
+  expect(attributeDeath(death, [begun()])).toEqual([bystander]);
+  const after: Death = { ...death, begun: { id: 1, isBeginning: false } };
+  const outcomes = attributeDeath(after, [begun(), begun({ id: 2 })]);
   expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
 });
 

@@ -4,14 +4,15 @@
  * and its outcome says whether it is still a suspect.
  */
 import { type ActiveRun, timeoutMessage } from './active-run.ts';
+import type { BegunRun } from './now-running.ts';
 import type { RunOutcome, RunRequest } from './run.ts';
 
 /** Why an executor ended. All but `retired` and `stopped` are faults. */
 export type Death =
   /** It ended without the pool's doing; `how` is `exit code 1`, `SIGSEGV`, `out of memory`. */
   | { readonly kind: 'ended'; readonly how: string }
-  /** Killed: its event loop did not answer. `beginning` is the run that it was starting, where that is known. */
-  | { readonly kind: 'stalled'; readonly ms: number; readonly beginning: number | undefined }
+  /** Killed: its event loop did not answer. `begun` is the last run that it has begun, where that is known. */
+  | { readonly kind: 'stalled'; readonly ms: number; readonly begun: BegunRun | undefined }
   /** Killed: it held more memory than it may. */
   | { readonly kind: 'memory'; readonly mb: number }
   /** Killed: it sent a message that no executor sends. */
@@ -63,7 +64,7 @@ function causeOf(death: Death, [first, second]: readonly Suspect[]): Suspect | u
 }
 
 function isBeginning(death: Death, { run }: Suspect): boolean {
-  return death.kind === 'stalled' && death.beginning === run.id;
+  return death.kind === 'stalled' && death.begun?.isBeginning === true && death.begun.id === run.id;
 }
 
 /** An exit code, not a signal: only code in the process itself can set one. */
@@ -73,7 +74,13 @@ function isOwnExit(death: Death): boolean {
 
 function suspectsOf(death: Death, runs: readonly Suspect[]): readonly Suspect[] {
   const beginning = runs.find((one) => isBeginning(death, one));
-  return beginning === undefined ? runs.filter((one) => one.mayHaveBegun) : [beginning];
+  if (beginning !== undefined) return [beginning];
+  return runs.filter((one) => one.mayHaveBegun && !isUnbegun(death, one));
+}
+
+/** Whether its code has certainly not begun: the child may have had no processor. */
+function isUnbegun(death: Death, { run }: Suspect): boolean {
+  return death.kind === 'stalled' && death.begun !== undefined && run.id > death.begun.id;
 }
 
 function attributeOverdue({ run: { stopRequest, accepted } }: Suspect): RunOutcome {

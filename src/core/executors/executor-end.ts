@@ -68,7 +68,6 @@ export function onOverdue(state: ExecutorState, run: ActiveRun): void {
   const mayStay =
     run.stopRequest?.receivedAt !== undefined &&
     activeRuns.count() > 1 &&
-    settings.drainMs > 0 &&
     (life.phase === 'draining' || state.pooled.mayDrain());
   if (!mayStay) {
     die(state, { kind: 'overdue' });

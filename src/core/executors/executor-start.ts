@@ -57,7 +57,7 @@ export function startChild(
       () => die(state, { kind: 'unready' }),
     ),
     activeRuns: new ActiveRuns(
-      { channel, heartbeat, beginning: () => readMark(pid) },
+      { channel, heartbeat, begun: () => readMark(pid) },
       clock,
       { graceMs, hasDeadlines: inspectPort === null },
       (overdue) => onOverdue(state, overdue),

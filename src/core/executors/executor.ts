@@ -179,7 +179,7 @@ function watch(state: ExecutorState, wasAbsent: boolean): boolean {
   if (wasAbsent) heartbeat.forgive();
   watchMemory(state);
   if (heartbeat.stalledMs() > settings.stallMs && pooled.port === null) {
-    die(state, { kind: 'stalled', ms: settings.stallMs, beginning: readMark(child.pid) });
+    die(state, { kind: 'stalled', ms: settings.stallMs, begun: readMark(child.pid) });
   } else if (heartbeat.silentMs() === 0) {
     // One more ping after the last run: code that it left behind may block the loop.
     activity.wasBusy = activeRuns.count() > 0;

@@ -1,5 +1,5 @@
 /**
- * Which run an executor has just begun, visible from outside while its event loop is blocked. The
+ * Which run an executor has begun last, visible from outside while its event loop is blocked. The
  * child writes it into its process title (0.6 µs a run), the parent reads it from /proc: so a skill
  * that never gives control back is found at once, and `ps` shows an operator what blocks. It covers
  * the code up to the run's first pause; later code cannot be assigned to a run. Linux only.
@@ -11,29 +11,35 @@ const idle = 'skill executor';
 
 /** The child's side: says what the code that follows belongs to. */
 export class RunningMark {
-  #isSet = false;
+  #begun: number | undefined;
 
   begin(run: number, skill: string): void {
     if (!isKnown) return;
-    this.#isSet = true;
+    this.#begun = run;
     // The number first: a long title is cut.
     process.title = `${idle} #${run} ${skill}`;
   }
 
   rest(): void {
-    if (!this.#isSet) return;
-    this.#isSet = false;
-    process.title = idle;
+    if (this.#begun === undefined) return;
+    process.title = `${idle} after #${this.#begun} `;
+    this.#begun = undefined;
   }
 }
 
-/** The parent's side: the run that the child is beginning; undefined when it is not known. */
-export function readMark(pid: number | undefined): number | undefined {
+/** The last run that a child has begun, 0 before the first, and whether its first code still executes. */
+export interface BegunRun {
+  readonly id: number;
+  readonly isBeginning: boolean;
+}
+
+/** The parent's side; undefined when it is not known. */
+export function readMark(pid: number | undefined): BegunRun | undefined {
   if (!isKnown || pid === undefined) return undefined;
   try {
     const title = readFileSync(`/proc/${pid}/cmdline`, 'latin1');
-    const [, run] = /^skill executor #(\d+) /.exec(title) ?? [];
-    return run === undefined ? undefined : Number(run);
+    const [, after, id = 0] = /^skill executor (after )?#(\d+) /.exec(title) ?? [];
+    return { id: Number(id), isBeginning: id !== 0 && after === undefined };
   } catch {
     return undefined;
   }

@@ -22,7 +22,7 @@ export interface PoolOptions {
   readonly graceMs?: number;
   /** For which the event loop of a busy child may be silent; 5,000. */
   readonly stallMs?: number;
-  /** For the neighbours of a run that did not stop; 10,000. 0 displaces them at once. */
+  /** For the neighbours of a run that did not stop; 10,000. */
   readonly drainMs?: number;
   /** Without runs, after which the pool ends its children; 90,000, so that it keeps them for a run each minute. */
   readonly idleMs?: number | null;

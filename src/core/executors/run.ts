@@ -84,7 +84,9 @@ export type RunOutcome =
   /** Its executor died. `suspect` is false when this run is known not to have been the cause. */
   | { kind: 'displaced'; suspect: boolean };
 
-export interface RunControls {
+export interface RunHandle {
+  /** Never rejects. */
+  readonly outcome: Promise<RunOutcome>;
   /** Asks the run to stop, and kills it after the grace period. Does nothing once it has ended. */
   abort(reason: string): void;
   /**
@@ -93,9 +95,4 @@ export interface RunControls {
    * run have come to wait. Does nothing while no executor has the run.
    */
   suspend(): void;
-}
-
-export interface RunHandle extends RunControls {
-  /** Never rejects. */
-  readonly outcome: Promise<RunOutcome>;
 }
