@@ -133,7 +133,7 @@ describe.each(await engines())('on $name', (engine) => {
   describe('the list of jobs', () => {
     type Words = Omit<
       JobFilters,
-      | ('conversation_id' | 'api_key_id' | 'parent_job_id' | 'user_id')
+      | ('conversation_id' | 'api_key_id' | 'parent_job_id' | 'user_id' | 'batch_id')
       | ('created_after' | 'created_before')
     >;
     const values: { [K in keyof Words]-?: NonNullable<Words[K]>[] } = {

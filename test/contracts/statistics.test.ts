@@ -209,7 +209,14 @@ describe.each(await engines())('on $name', (engine) => {
       const jobs = Array.from({ length: 50 }, () => ({
         ...{ ...jobOf(), id: newId(), api_key_id: 'key', agent_id: 'default', user_id: 'user' },
         ...{ for_user: 0, conversation_id: newId(), trigger_type: 'api' as const, max_attempts: 1 },
-        ...{ run_at: 1, expires_at: null, retry_of: null, input: '{}', created_at: 1 },
+        ...{
+          run_at: 1,
+          expires_at: null,
+          retry_of: null,
+          batch_id: null,
+          input: '{}',
+          created_at: 1,
+        },
         agent_overrides: null,
         ...{ parent_job_id: null, parent_step: null, depth: 0 },
       }));

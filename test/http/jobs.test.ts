@@ -52,7 +52,7 @@ const fullFields = [
     'agent_version',
     'erased_at',
   ],
-  ...['retry_of', 'progress', 'token_stats', 'nested_token_stats', 'total_token_stats'],
+  ...['retry_of', 'batch_id', 'progress', 'token_stats', 'nested_token_stats', 'total_token_stats'],
 ].sort();
 
 const keysOf = (value: object) => Object.keys(value).sort();
@@ -111,6 +111,7 @@ describe('GET /api/jobs/:jobId', () => {
       finished_at: null,
       duration_ms: null,
       retry_of: null,
+      batch_id: null,
       agent_overrides: null,
       agent_version: null,
       erased_at: null,

@@ -36,6 +36,12 @@ export const webhookEvents = {
     scopes: [],
     strictScopes: [],
   },
+  'batch.completed': {
+    label: 'All jobs of a batch have ended; sent to webhooks for all agents alone',
+    isOfNoAgent: true,
+    scopes: [],
+    strictScopes: [],
+  },
   'conversation.created': {
     label: 'A job from any source was accepted, and does not continue an earlier conversation',
     isOfNoAgent: false,

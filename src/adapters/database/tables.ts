@@ -346,6 +346,8 @@ export interface JobsTable extends SkillVersion {
   /** A job that has not begun by then is cancelled; null for one that does not expire. */
   expires_at: Generated<number | null>;
   retry_of: string | null;
+  /** The batch with which it was accepted; null for other jobs. */
+  batch_id: Generated<string | null>;
   /** The job whose run started this one, and the number of the step there; null for other jobs. */
   parent_job_id: Generated<string | null>;
   parent_step: Generated<number | null>;
@@ -364,6 +366,27 @@ export interface JobsTable extends SkillVersion {
   /** JSON `{fraction, note}`, the last one reported. */
   progress: string | null;
   created_at: number;
+}
+
+/** Jobs that were accepted with one request. */
+export interface BatchesTable {
+  id: string;
+  organization_id: string;
+  api_key_id: string;
+  /** Items that have become jobs, and items that were refused. */
+  accepted: number;
+  refused: number;
+  /** JSON array: the answers of the items, in their order. */
+  results: string;
+  /** Unique among those of its key; null without one, and once it is forgotten. */
+  idempotency_key: string | null;
+  fingerprint: string | null;
+  /** Jobs that had ended in each way when all had; 0 before. */
+  completed: Generated<number>;
+  failed: Generated<number>;
+  cancelled: Generated<number>;
+  created_at: number;
+  completed_at: number | null;
 }
 
 /** How many jobs there are of each kind. */
@@ -1115,6 +1138,7 @@ export interface TriggerCallsTable {
 }
 
 export interface Tables {
+  batches: BatchesTable;
   organizations: OrganizationsTable;
   agent_versions: AgentVersionsTable;
   removed_agents: RemovedAgentsTable;

@@ -15,7 +15,7 @@ export function asPlatformError(error: unknown): PlatformError {
   const { code, statusCode } = error as { code?: string; statusCode?: number };
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new PlatformError('payload_too_large', 'The request body is larger than 1 MiB');
+      return new PlatformError('payload_too_large', 'The body is larger than the operation takes');
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return new PlatformError(
         'unsupported_media_type',

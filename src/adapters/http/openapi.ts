@@ -47,6 +47,7 @@ const tags = [
   { name: 'Skills', description: 'The registry of skills, by version.' },
   { name: 'Execution', description: 'Running a skill.' },
   { name: 'Jobs', description: 'The state and result of each accepted run.' },
+  { name: 'Batches', description: 'Many runs, accepted with one request.' },
   {
     name: 'Approvals',
     description: 'Questions of runs to a person, and the decisions.',

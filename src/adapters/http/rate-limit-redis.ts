@@ -53,6 +53,41 @@ end
 return answer
 `;
 
+/**
+ * Counts several hits of one key if all of them are allowed. Returns Redis's time in milliseconds, whether they are, the
+ * hits in the window before, the ms until the oldest leaves, and those until as many are allowed.
+ */
+const scriptOfMany = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local window = ${windowMs} * 1000
+local key = KEYS[1]
+local limit = tonumber(ARGV[1])
+local hits = tonumber(ARGV[2])
+redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - window))
+local before = redis.call('ZCARD', key)
+local allowed = before + hits <= limit
+if allowed then
+  local present = string.format('%.0f', now)
+  for from = 1, hits, 1000 do
+    local entries = {}
+    for hit = from, math.min(hits, from + 999) do
+      table.insert(entries, present)
+      table.insert(entries, present .. '-' .. (before + hit) .. '-m')
+    end
+    redis.call('ZADD', key, unpack(entries))
+  end
+  redis.call('PEXPIRE', key, ${windowMs})
+end
+local function left(n)
+  local entry = redis.call('ZRANGE', key, n, n, 'WITHSCORES')
+  if not entry[2] then return ${windowMs} end
+  return math.ceil((entry[2] + window - now) / 1000)
+end
+local leaving = math.max(1, math.min(before, before + hits - limit))
+return { string.format('%.0f', now / 1000), allowed and 1 or 0, before, left(0), left(leaving - 1) }
+`;
+
 interface Hit {
   readonly key: string;
   readonly limit: number;
@@ -80,6 +115,7 @@ export class RedisRateLimiter implements RateLimiter {
    */
   constructor(redis: Redis, local: RateLimiter, processes: () => number, log: Logger) {
     redis.commands.defineCommand('decideHits', { lua: script });
+    redis.commands.defineCommand('decideTogether', { lua: scriptOfMany, numberOfKeys: 1 });
     this.#redis = redis;
     this.#local = local;
     this.#processes = processes;
@@ -90,9 +126,14 @@ export class RedisRateLimiter implements RateLimiter {
     key: string,
     limit: number,
     isNeeded: boolean | (() => boolean) = false,
+    hits = 1,
   ): Promise<RateDecision> {
     try {
-      if (this.#redis.isConnected()) return await this.#hitInRedis(key, limit);
+      if (this.#redis.isConnected()) {
+        return await (hits === 1
+          ? this.#hitInRedis(key, limit)
+          : decideTogether(this.#redis, key, limit, hits));
+      }
     } catch (err) {
       this.#log.debug({ err }, 'Redis did not decide on a hit');
     }
@@ -104,7 +145,7 @@ export class RedisRateLimiter implements RateLimiter {
       );
     }
     const share = Math.max(1, Math.floor(limit / Math.max(1, this.#processes())));
-    return { ...(await this.#local.hit(key, share)), limit };
+    return { ...(await this.#local.hit(key, share, true, hits)), limit };
   }
 
   #hitInRedis(key: string, limit: number): Promise<RateDecision> {
@@ -153,6 +194,31 @@ async function decide({ commands }: Redis, hits: readonly Hit[]): Promise<void> 
     for (const { decision } of hits) decision.reject(error);
   }
 }
+
+/** Decides on several hits of one key, which are allowed together or not at all. */
+async function decideTogether(
+  { commands }: Redis,
+  key: string,
+  limit: number,
+  hits: number,
+): Promise<RateDecision> {
+  const scripted = commands as unknown as Record<
+    'decideTogether',
+    (...args: (string | number)[]) => Promise<(string | number)[]>
+  >;
+  const found = await scripted.decideTogether(prefix + key, limit, hits);
+  const [now, isAllowed, before, untilLeaves, untilFree] = found.map(Number) as Together;
+  const allowed = isAllowed === 1;
+  return {
+    allowed,
+    limit,
+    remaining: Math.max(0, limit - before - (allowed ? hits : 0)),
+    reset: Math.ceil((now + untilLeaves) / 1000),
+    retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
+  };
+}
+
+type Together = [now: number, allowed: number, before: number, untilLeaves: number, free: number];
 
 /** What the script returns for a key. */
 type Counted = [allowed: number, before: number, untilLeaves: number, untilFree: number];

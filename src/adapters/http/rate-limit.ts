@@ -23,12 +23,13 @@ export interface RateDecision {
 export interface RateLimiter {
   /**
    * Counts a hit of `key` if it is allowed. Rejects with `service_unavailable` when it cannot decide; with
-   * `isNeeded`, which is called only then, it decides in any case.
+   * `isNeeded`, which is called only then, it decides in any case. Several `hits` are allowed together or not at all.
    */
   hit(
     key: string,
     limit: number,
     isNeeded?: boolean | (() => boolean),
+    hits?: number,
   ): RateDecision | Promise<RateDecision>;
 }
 
@@ -43,7 +44,7 @@ export class MemoryRateLimiter implements RateLimiter {
     this.#cleanedAt = clock.monotonic();
   }
 
-  hit(key: string, limit: number): RateDecision {
+  hit(key: string, limit: number, _isNeeded?: unknown, hits = 1): RateDecision {
     const now = this.#clock.monotonic();
     this.#clean(now);
     let ring = this.#rings.get(key);
@@ -52,10 +53,12 @@ export class MemoryRateLimiter implements RateLimiter {
       this.#rings.set(key, ring);
     }
     forget(ring, now);
-    const allowed = ring.size < limit;
-    if (allowed) remember(ring, now);
+    const allowed = ring.size + hits <= limit;
+    for (let hit = 0; allowed && hit < hits; hit++) remember(ring, now);
     // When the limit was lowered meanwhile, more than the oldest hit must leave the window.
-    const untilFree = untilLeaves(ring, Math.max(0, ring.size - limit), now);
+    // As many must leave as the hits lack; a single one lacks one at most.
+    const missing = allowed ? 0 : Math.min(ring.size, ring.size + hits - limit) - 1;
+    const untilFree = untilLeaves(ring, Math.max(0, ring.size - limit, missing), now);
     return {
       allowed,
       limit,

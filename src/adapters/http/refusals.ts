@@ -35,7 +35,7 @@ const meanings: Record<ErrorCode, string> = {
   skill_not_found: 'No active skill has this category, version and name.',
   method_not_allowed: 'The path knows other methods; Allow names them.',
   conflict: 'It would conflict with the present state of a resource.',
-  payload_too_large: 'The body is larger than 1 MiB.',
+  payload_too_large: 'The body is larger than the operation takes: mostly 1 MiB.',
   unsupported_media_type: 'The body is not application/json.',
   agent_paused: 'The agent is paused and takes no new work.',
   idempotency_key_reused: 'The Idempotency-Key was used for another request within 24 hours.',

@@ -1,6 +1,7 @@
 /** The tasks that the platform repeats without a request, and how often. */
 
 import type { Database } from '../../adapters/database/database.ts';
+import { deleteOldBatches } from '../../core/jobs/batch-retention.ts';
 import { deleteExpired } from '../../core/jobs/retention.ts';
 import type { RunningJobs } from '../../core/jobs/running-jobs.ts';
 import { endLostCalls } from '../../core/usage/embedding-calls.ts';
@@ -114,6 +115,7 @@ function schedulerTasks({
 }: Slices): Task[] {
   return [
     [sweepEveryMs, () => jobs.recovery.sweep()],
+    [sweepEveryMs, () => jobs.batchEnds.complete()],
     [sweepEveryMs, () => runEvents.handover.handOverAll()],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => memories.expire()],
@@ -140,6 +142,7 @@ function retentionTasks(
       const removeOfJobs = removeApprovals;
       return deleteExpired({ database, clock, writer, readTo, removeOfJobs }, retentionDays);
     },
+    () => deleteOldBatches(database, clock, retentionDays),
     () => deleteExpiredRuns(database, clock, retentionDays),
     () => deleteExpiredDeliveries({ database, clock, writer }, retentionDays),
     () => deleteOldEvents(database, clock),

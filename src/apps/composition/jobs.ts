@@ -3,6 +3,7 @@ import type { Consumer } from '../../adapters/queue/queue.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import { Acceptor } from '../../core/jobs/accept.ts';
+import { BatchEnds, Batches } from '../../core/jobs/batches.ts';
 import { ChildJobs } from '../../core/jobs/child-jobs.ts';
 import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
 import { JobFeed, SharedJobFeed } from '../../core/jobs/feed.ts';
@@ -39,19 +40,17 @@ export function composeJobs(
   });
   const { skills, agents, conversations } = slices;
   waitKinds.set('run', new ChildJobs({ skills, agents, admission, acceptor }));
+  const executionParts = { skills, agents, conversations, acceptor, pool: worker.pool };
+  const execution = new Execution(context, executionParts);
   return {
     ...runs,
     feed,
     workers,
     waitKinds,
     acceptor,
-    execution: new Execution(context, {
-      skills,
-      agents,
-      conversations,
-      acceptor,
-      pool: worker.pool,
-    }),
+    execution,
+    batches: new Batches(context, { execution, acceptor }),
+    batchEnds: new BatchEnds(context),
     jobs: new Jobs(context, {
       skills,
       agents,

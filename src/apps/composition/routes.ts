@@ -24,6 +24,7 @@ import { conversationRoutes } from '../../core/conversations/conversations.route
 import { credentialRoutes } from '../../core/credentials/credentials.routes.ts';
 import { reloadRoutes } from '../../core/executors/reload.routes.ts';
 import type { Reloads } from '../../core/executors/reload-turns.ts';
+import { batchRoutes } from '../../core/jobs/batches.routes.ts';
 import { executionRoutes } from '../../core/jobs/execution.routes.ts';
 import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
 import { manyJobsRoutes } from '../../core/jobs/many-jobs.routes.ts';
@@ -183,6 +184,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
     isStrict,
   );
   manyJobsRoutes(scope, jobs);
+  batchRoutes(scope, slices.jobs.batches, jobs, routed.http.limiter);
   approvalRoutes(scope, { approvals: slices.approvals });
   userDataRoutes(scope, slices.userData);
   runEventRoutes(scope, slices.runEvents);

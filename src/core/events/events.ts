@@ -120,6 +120,25 @@ export const events = {
     data: Type.Object({ name: Type.String() }),
     sample: { name: 'Support' },
   }),
+  'batch.completed': event({
+    when: 'all jobs of a batch have ended; sent to webhooks for all agents alone',
+    data: Type.Object({
+      batch_id: Type.String(),
+      accepted: Type.Integer(),
+      completed: Type.Integer(),
+      failed: Type.Integer(),
+      cancelled: Type.Integer(),
+      created_at: Type.String(),
+    }),
+    sample: {
+      batch_id: '01990a5e-7c1b-7005-8f1e-0c5a7e9b2d15',
+      accepted: 1_000,
+      completed: 997,
+      failed: 2,
+      cancelled: 1,
+      created_at: '2026-01-01T06:00:00.000Z',
+    },
+  }),
   'conversation.created': event({
     when: 'a job from any source was accepted, and does not continue an earlier conversation',
     strictScopes: ['conversations'],
@@ -186,6 +205,7 @@ export const eventTypes = Object.keys(events) as EventType[];
 export const organizationEvents: ReadonlySet<EventType> = new Set([
   'agent.created',
   'agent.deleted',
+  'batch.completed',
 ]);
 
 /** The scopes of a key that may read what these events are about. */

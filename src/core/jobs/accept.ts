@@ -61,6 +61,8 @@ export interface WorkRequest {
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
   readonly conversationId?: string | undefined;
   readonly idempotency?: IdempotencyKey | undefined;
+  /** The batch that it is part of. */
+  readonly batchId?: string | undefined;
   /** When it may begin; as soon as it can by default. */
   readonly timing?: JobTiming | undefined;
 }
@@ -228,6 +230,7 @@ function newJob(request: WorkRequest, now: number, held: HeldConversations): New
     run_at: now,
     expires_at: null,
     retry_of: request.retryOf,
+    batch_id: request.batchId ?? null,
     input: request.input,
     agent_overrides: request.agentOverrides ?? null,
     created_at: now,

@@ -16,8 +16,8 @@ import type { ExecutorPool } from '../executors/pool.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
-import { idempotencyMs } from './idempotency.ts';
-import { refuseTiming, timingText } from './timing.ts';
+import { type IdempotencyKey, idempotencyMs } from './idempotency.ts';
+import { refuseTiming, type TimingNames, timingText } from './timing.ts';
 import { timingNames } from './timing-headers.ts';
 
 /** A skill and an agent that a caller may use. */
@@ -116,11 +116,46 @@ export class Execution {
   /** Accepts a run of the target with this input, or returns the job of an earlier equal request. */
   async execute(
     caller: Caller,
-    { skill, agentId, conversationId, isPaused }: Target,
+    target: Target,
     input: unknown,
     options: ExecutionOptions,
   ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-    const { inputField, overrides, userId, isForUser = false, triggerType } = options;
+    const work = await this.#workOf(caller, target, input, options, timingNames);
+    const { agentId, conversationId, isPaused } = target;
+    if (isPaused) {
+      // A repeat of a request accepted before the pause still gets the earlier job.
+      const { idempotency } = work;
+      const earlier = idempotency && (await replayOf(this.#context, idempotency));
+      if (!earlier) throw agentPaused(agentId);
+      return answer(earlier);
+    }
+    return answer(await this.#parts.acceptor.accept(work), conversationId);
+  }
+
+  /**
+   * The work of a request, for the caller to accept together with others; throws as `execute`. `names` are the fields of
+   * its times.
+   */
+  async workOf(
+    caller: Caller,
+    target: Target,
+    input: unknown,
+    options: ExecutionOptions,
+    names: TimingNames,
+  ): Promise<WorkRequest> {
+    const work = await this.#workOf(caller, target, input, options, names);
+    if (target.isPaused) throw agentPaused(target.agentId);
+    return work;
+  }
+
+  async #workOf(
+    caller: Caller,
+    { skill, agentId, conversationId }: Target,
+    input: unknown,
+    options: ExecutionOptions,
+    names: TimingNames,
+  ): Promise<WorkRequest> {
+    const { inputField, overrides, userId, isForUser = false, triggerType, timing } = options;
     refuseInvalid(skill, input, inputField);
     if (overrides) {
       await this.#parts.agents.requireOverridable(caller.organizationId, agentId, overrides);
@@ -129,21 +164,14 @@ export class Execution {
     if (conversationId !== undefined && !skill.continuesConversations) {
       throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
     }
-    const { timing } = options;
-    if (timing !== undefined) refuseTiming(timing, this.#context.clock.now(), timingNames);
+    if (timing !== undefined) refuseTiming(timing, this.#context.clock.now(), names);
     const given = `${conversationId ?? ''}${agentOverrides ?? ''}${timing === undefined ? '' : timingText(timing)}`;
     const idempotency = options.idempotency && {
       fingerprint: fingerprintOf(skill, agentId, input, given),
       ...options.idempotency,
     };
-    if (isPaused) {
-      // A repeat of a request accepted before the pause still gets the earlier job.
-      const earlier = idempotency && (await replayOf(this.#context, idempotency));
-      if (!earlier) throw agentPaused(agentId);
-      return answer(earlier);
-    }
     // Field by field: copying objects costs a microsecond for each request.
-    const acceptance = await this.#parts.acceptor.accept({
+    return {
       organizationId: caller.organizationId,
       apiKeyId: caller.keyId,
       agentId,
@@ -158,8 +186,7 @@ export class Execution {
       conversationId,
       idempotency,
       timing,
-    });
-    return answer(acceptance, conversationId);
+    };
   }
 }
 
@@ -189,7 +216,7 @@ async function findConversation(
 
 async function replayOf(
   { database, clock }: Context,
-  { owner, key, fingerprint }: Required<NonNullable<ExecutionOptions['idempotency']>>,
+  { owner, key, fingerprint }: IdempotencyKey,
 ): Promise<Continued | undefined> {
   const forgotten_before = clock.now() - idempotencyMs;
   const name = { owner, idempotency_key: key };

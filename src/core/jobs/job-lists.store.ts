@@ -33,9 +33,13 @@ import {
 
 /** What a list of jobs may be narrowed by. */
 export type JobFilters = Moments & {
-  [Column in KindColumn | 'conversation_id' | 'api_key_id' | 'parent_job_id' | 'user_id']?:
-    | Selectable<JobsTable>[Column]
-    | undefined;
+  [Column in
+    | KindColumn
+    | 'conversation_id'
+    | 'api_key_id'
+    | 'parent_job_id'
+    | 'user_id'
+    | 'batch_id']?: Selectable<JobsTable>[Column] | undefined;
 };
 
 /** A list that is bounded in time counts no further than this, and ends there. */
@@ -119,14 +123,14 @@ async function list<Column extends SelectExpression<Tables, 'jobs'>>(
   page: PageAsked,
   columns: readonly Column[],
 ) {
-  const { conversation_id, api_key_id, parent_job_id, user_id, ...others } = filters;
+  const { conversation_id, api_key_id, parent_job_id, user_id, batch_id, ...others } = filters;
   const { created_after, created_before, ...counts } = others;
   const asked: Asked = {
     db,
     organizationId,
     equal: Object.entries(counts).filter(([, value]) => value !== undefined) as Equal[number][],
     window: await windowBetween(db, organizationId, { created_after, created_before }),
-    isLookedUp: [conversation_id, api_key_id, parent_job_id, user_id].some(
+    isLookedUp: [conversation_id, api_key_id, parent_job_id, user_id, batch_id].some(
       (id) => id !== undefined,
     ),
   };
@@ -164,7 +168,7 @@ function readJobs<Column extends SelectExpression<Tables, 'jobs'>>(
 
 /** The jobs that the filters allow. */
 function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filters: JobFilters) {
-  const { status, conversation_id, api_key_id, parent_job_id, user_id } = filters;
+  const { status, conversation_id, api_key_id, parent_job_id, user_id, batch_id } = filters;
   let query = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
   for (const [column, value] of equal) query = query.where(column, '=', value);
   if (status === 'failed' || status === 'cancelled') {
@@ -187,6 +191,9 @@ function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filt
   if (parent_job_id !== undefined) {
     const children = sql<string>`select id from jobs where parent_job_id = ${parent_job_id}`;
     query = query.where(isAmong(db, children));
+  }
+  if (batch_id !== undefined && batch_id !== null) {
+    query = query.where(isAmong(db, sql`select id from jobs where batch_id = ${batch_id}`));
   }
   if (user_id !== undefined) {
     query = query.where(isAmong(db, ofUser(organizationId, user_id, status)));

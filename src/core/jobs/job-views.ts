@@ -54,6 +54,7 @@ export function jobView(row: ShownJob, tokens: TokenSums) {
     ...timing({ ...row, is_trial: row.agent_overrides !== null }),
     queue: queueOf(row.trigger_type),
     retry_of: row.retry_of,
+    batch_id: row.batch_id,
     agent_overrides:
       row.agent_overrides === null
         ? null

@@ -58,6 +58,7 @@ const listSchema = {
     }),
     conversation_id: Type.Optional({ ...Id, description: 'Jobs of this conversation.' }),
     parent_job_id: Type.Optional({ ...Id, description: 'Jobs that the run of this job started.' }),
+    batch_id: Type.Optional({ ...Id, description: 'Jobs of this batch.' }),
     user_id: Type.Optional(
       FilterText(
         `The newest ${walkedMaxOfUser} jobs for this user, whom x-user-id named; with \`status\` queued, active or waiting, all of them.`,

@@ -145,6 +145,7 @@ const completedJob = {
   ...timingExample,
   queue: 'skill-execution',
   retry_of: null,
+  batch_id: null,
   agent_overrides: null,
   agent_version: null,
   progress: null,
@@ -178,6 +179,10 @@ export const FullJob = Type.Object(
     ...timing,
     queue: Words(queueNames),
     retry_of: Nullable(Id),
+    batch_id: {
+      ...Nullable(Id),
+      description: 'The batch with which it was accepted; null for other jobs.',
+    },
     agent_overrides: {
       ...Nullable(AgentOverrides),
       description:

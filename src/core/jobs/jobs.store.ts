@@ -31,6 +31,7 @@ export const claimedColumns = [
   'run_at',
   'expires_at',
   'retry_of',
+  'batch_id',
   'epoch',
   'deaths',
   'parent_job_id',

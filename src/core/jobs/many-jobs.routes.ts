@@ -2,13 +2,14 @@
 import { type Static, Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
-import { FilterText, Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import { FilterText, Id, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { invalid } from '../../kernel/errors.ts';
 import { momentIssue, momentOf } from '../../kernel/moment.ts';
 import type { JobFilters } from './job-lists.store.ts';
 import { TriggerType } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
+import { CancelledJobs, RetriedJobs } from './many-jobs.schemas.ts';
 import type { ManyCommand } from './many-jobs.ts';
 
 const operation = { tags: ['Jobs'], security: [{ apiKey: [] }] };
@@ -21,6 +22,7 @@ const fields = {
   trigger_type: Type.Optional(TriggerType),
   conversation_id: Type.Optional(Id),
   parent_job_id: Type.Optional(Id),
+  batch_id: Type.Optional({ ...Id, description: 'Jobs of this batch.' }),
   user_id: Type.Optional(FilterText('Jobs for this user, whom x-user-id named.')),
   api_key_id: Type.Optional(Id),
   created_after: Type.Optional(Timestamp),
@@ -53,39 +55,6 @@ const RetryJobs = Type.Object(
     ...fields,
   },
   options('RetryJobs'),
-);
-
-const Count = (description: string) => Type.Integer({ minimum: 0, description });
-const progress = {
-  done: Type.Boolean({ description: 'Whether no such job was left.' }),
-  remaining: Count('Such jobs that this request has not come to.'),
-  next: {
-    ...Nullable(Id),
-    description:
-      'The value of after with which the next request goes on; null at the beginning and the end.',
-  },
-};
-const progressExample = { done: true, remaining: 0, next: null };
-const CancelledJobs = Type.Object(
-  {
-    cancelled: Count('Jobs that have ended as cancelled.'),
-    stopping: Count('Active jobs that were asked to stop.'),
-    ...progress,
-  },
-  { title: 'CancelledJobs', examples: [{ cancelled: 120, stopping: 2, ...progressExample }] },
-);
-const RetriedJobs = Type.Object(
-  {
-    retried: Count('Jobs that run again, as new ones.'),
-    refused: Type.Record(Type.String(), Type.Integer(), {
-      description: 'Jobs that a single retry would refuse, by its error code.',
-    }),
-    ...progress,
-  },
-  {
-    title: 'RetriedJobs',
-    examples: [{ retried: 118, refused: { agent_paused: 2 }, ...progressExample }],
-  },
 );
 
 const inParts =

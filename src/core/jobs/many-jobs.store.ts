@@ -25,6 +25,7 @@ const equalColumns = [
   'trigger_type',
   'conversation_id',
   'parent_job_id',
+  'batch_id',
   'api_key_id',
 ] as const;
 

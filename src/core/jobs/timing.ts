@@ -20,6 +20,12 @@ export interface JobTiming {
   readonly expiresInMs?: number | undefined;
 }
 
+/** The names of the fields that hold them, for refusals. */
+export interface TimingNames {
+  readonly runAt: string;
+  readonly expiresIn: string;
+}
+
 /** The columns of a job that is accepted at `now`. */
 export function timesOf({ runAt, delayMs = 0, expiresInMs }: JobTiming, now: number) {
   return {
@@ -29,12 +35,8 @@ export function timesOf({ runAt, delayMs = 0, expiresInMs }: JobTiming, now: num
   };
 }
 
-/** Throws `400 validation_error` for times that no job accepted at `now` can keep; `names` are the fields to name. */
-export function refuseTiming(
-  timing: JobTiming,
-  now: number,
-  names: { readonly runAt: string; readonly expiresIn: string },
-): void {
+/** Throws `400 validation_error` for times that no job accepted at `now` can keep. */
+export function refuseTiming(timing: JobTiming, now: number, names: TimingNames): void {
   const { runAt } = timing;
   if (runAt !== undefined) refuseMoment(names.runAt, runAt, now);
   const { run_at, expires_at } = timesOf(timing, now);

@@ -519,6 +519,22 @@ export interface JobsApi {
   retryManyJobs(body: Schemas['RetryJobs'], options?: CallOptions): Promise<Schemas['RetriedJobs']>;
 }
 
+export interface BatchesApi {
+  /** Run skills many times: `POST /api/batches`. */
+  createBatch(body: Schemas['NewBatch'], options?: CallOptions): Promise<Schemas['AcceptedBatch']>;
+  /** List batches, newest first: `GET /api/batches`. */
+  list(
+    query?: NonNullable<operations['listBatches']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['BatchSummary']>;
+  /** Get a batch with the counts of its jobs: `GET /api/batches/{batchId}`. */
+  getBatch(batchId: string, options?: CallOptions): Promise<Schemas['Batch']>;
+  /** Cancel the jobs of a batch that have not ended: `POST /api/batches/{batchId}/cancel`. */
+  cancelBatch(batchId: string, options?: CallOptions): Promise<Schemas['CancelledJobs']>;
+  /** Run the failed jobs of a batch again: `POST /api/batches/{batchId}/retry`. */
+  retryBatch(batchId: string, options?: CallOptions): Promise<Schemas['RetriedJobs']>;
+}
+
 export interface ApprovalsApi {
   /** List approvals, newest first: `GET /api/approvals`. */
   list(
@@ -621,6 +637,7 @@ export interface Api {
   readonly conversations: ConversationsApi;
   readonly webhooks: WebhooksApi;
   readonly jobs: JobsApi;
+  readonly batches: BatchesApi;
   readonly approvals: ApprovalsApi;
   readonly userData: UserDataApi;
   readonly events: EventsApi;
@@ -636,6 +653,7 @@ export type WebhookEvent =
   | Schemas['AgentStatusChangedEvent']
   | Schemas['AgentCreatedEvent']
   | Schemas['AgentDeletedEvent']
+  | Schemas['BatchCompletedEvent']
   | Schemas['ConversationCreatedEvent']
   | Schemas['ScheduledJobCompletedEvent']
   | Schemas['ScheduledJobFailedEvent']
@@ -1382,6 +1400,42 @@ export const operationTable: OperationTable = {
       path: '/api/jobs/retry',
       credential: 'key',
       input: 'body',
+      result: 'json',
+    },
+  },
+  batches: {
+    createBatch: {
+      verb: 'POST',
+      path: '/api/batches',
+      credential: 'key',
+      input: 'body',
+      isKeyed: true,
+      result: 'json',
+    },
+    list: {
+      verb: 'GET',
+      path: '/api/batches',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    getBatch: {
+      verb: 'GET',
+      path: '/api/batches/{batchId}',
+      credential: 'key',
+      result: 'json',
+    },
+    cancelBatch: {
+      verb: 'POST',
+      path: '/api/batches/{batchId}/cancel',
+      credential: 'key',
+      result: 'json',
+    },
+    retryBatch: {
+      verb: 'POST',
+      path: '/api/batches/{batchId}/retry',
+      credential: 'key',
       result: 'json',
     },
   },

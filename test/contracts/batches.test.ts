@@ -1,0 +1,90 @@
+/** Batches on both databases (docs/decisions/jobs.md). */
+import { describe, expect, test } from 'vitest';
+import { deleteOldBatches } from '../../src/core/jobs/batch-retention.ts';
+import { BatchEnds, Batches } from '../../src/core/jobs/batches.ts';
+import { Execution } from '../../src/core/jobs/execute.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+
+const org = 'default';
+const day = 24 * 60 * 60 * 1_000;
+
+function batchesOf(world: JobsWorld) {
+  const { context, skills, agents, conversations, acceptor } = world;
+  const execution = new Execution(context, { skills, agents, conversations, acceptor });
+  const batches = new Batches(context, { execution, acceptor });
+  const create = (items: readonly unknown[], idempotencyKey?: string) =>
+    batches.create(world.caller, { items, isAtomic: false, idempotencyKey });
+  return { batches, create, ends: new BatchEnds(world.context) };
+}
+
+const item = (more = {}) => ({ skill: 'test/v1.0/echo', input: { a: 1 }, ...more });
+
+describe.each(await engines())('on $name', (engine) => {
+  test('a batch is completed once all of its jobs have ended, with one event', async () => {
+    const world = await jobsWorld(engine);
+    const { attempt, database, events, clock } = world;
+    const { batches, create, ends } = batchesOf(world);
+    const { batch } = await create([item(), item(), { skill: 'none' }]);
+    const [first, second] = batch.items.map((one) => ('job_id' in one ? one.job_id : ''));
+    const other = await create([item()]);
+
+    await attempt(first ?? '', completed());
+    await ends.complete();
+    expect(await batches.get(org, batch.id)).toMatchObject({ completed_at: null, progress: 0.5 });
+    await attempt(second ?? '', failed({ retryable: false }));
+    await Promise.all([ends.complete(), new BatchEnds(world.context).complete()]);
+    await ends.complete();
+
+    expect(await batches.get(org, batch.id)).toMatchObject({
+      completed_at: new Date(clock.now()).toISOString(),
+      accepted: 2,
+      refused: 1,
+      counts: { completed: 1, failed: 1, cancelled: 0 },
+      progress: 1,
+    });
+    expect((await batches.get(org, other.batch.id)).completed_at).toBeNull();
+    const sent = (await events()).filter(({ type }) => type === 'batch.completed');
+    expect(sent.map(({ data }) => JSON.parse(data))).toEqual([
+      expect.objectContaining({ batch_id: batch.id, completed: 1, failed: 1, accepted: 2 }),
+    ]);
+    await expectConsistent(database);
+  });
+
+  test('an Idempotency-Key is free again after 24 hours', async () => {
+    const world = await jobsWorld(engine);
+    const { create } = batchesOf(world);
+    const { batch } = await create([item()], 'key');
+    expect(await create([item()], 'key')).toEqual({ batch, isReplay: true });
+    await expect(create([item(), item()], 'key')).rejects.toMatchObject({
+      code: 'idempotency_key_reused',
+    });
+
+    world.clock.advance(day + 1);
+
+    expect((await create([item(), item()], 'key')).isReplay).toBe(false);
+  });
+
+  test('retention deletes a batch after its jobs', async () => {
+    const world = await jobsWorld(engine);
+    const { database, clock, jobs, row } = world;
+    const { batches, create, ends } = batchesOf(world);
+    const { batch } = await create([item()]);
+    const [answer] = batch.items;
+    const jobId = answer !== undefined && 'job_id' in answer ? answer.job_id : '';
+    await jobs.cancel(org, jobId);
+    await ends.complete();
+    clock.advance(31 * day);
+
+    await deleteOldBatches(database, clock, 30);
+    expect((await row(jobId)).batch_id).toBe(batch.id);
+    expect((await batches.list(org, { limit: 5, offset: 0 })).total).toBe(1);
+    await database.write((tx) =>
+      tx.kysely.deleteFrom('jobs').where('id', '=', jobId).executeTakeFirst(),
+    );
+    expect(await deleteOldBatches(database, clock, 30)).toBe(1);
+
+    await expect(batches.get(org, batch.id)).rejects.toMatchObject({ code: 'not_found' });
+  });
+});
