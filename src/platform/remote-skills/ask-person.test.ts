@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import type { RunRequest } from '../../core/executors/run.ts';
+import { aborted } from '../../kernel/aborted.ts';
 import { answersTo, askHeld } from './ask-person.ts';
 import type { RemoteSkill } from './definitions.ts';
 import { HeldQuestions } from './held-questions.ts';
@@ -103,6 +105,28 @@ test('a held call asks 20 questions at most, and equal ones are numbered', async
   expect(logged).toEqual([
     'A question of the service was declined. It has asked 20 questions in this call',
   ]);
+});
+
+test('a question ends with its call, so that the time limit goes on', async () => {
+  const limitMs = 1;
+  const asked = Promise.withResolvers<AbortSignal>();
+  const handlers = {
+    onAsk(_kind: string, _payload: unknown, signal: AbortSignal) {
+      asked.resolve(signal);
+      return aborted(signal);
+    },
+    onReport() {},
+  };
+  const limited = { ...request('acme'), timeoutMs: limitMs };
+  const run = new RemoteRun(limited, handlers, new HeldQuestions(), 'source');
+  const asking = run.ask(question()).catch(() => {});
+  const signal = await asked.promise;
+
+  run.endCall();
+  await asking;
+
+  expect(signal.aborted).toBe(true);
+  await once(run.timeout.signal, 'abort');
 });
 
 test('an organization holds half of what others leave free; a question beyond it is cancelled', async () => {

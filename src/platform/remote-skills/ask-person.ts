@@ -79,7 +79,7 @@ export async function answersTo(
 
 /** Asks a question while the call stays open. */
 export async function askHeld(run: RemoteRun, question: PersonQuestion): Promise<PersonAnswer> {
-  const { handlers, questionSignal, tool } = run;
+  const { handlers, callSignal, tool } = run;
   const total = [...run.questions.values()].reduce((sum, n) => sum + n, 0);
   if (total >= questionsMax) {
     return refused(run, `It has asked ${questionsMax} questions in this call`);
@@ -95,7 +95,7 @@ export async function askHeld(run: RemoteRun, question: PersonQuestion): Promise
     return { action: 'cancel' };
   }
   try {
-    return answerIn(question, await handlers.onAsk('held-wait', wait, questionSignal, null));
+    return answerIn(question, await handlers.onAsk('held-wait', wait, callSignal, null));
   } finally {
     end();
   }

@@ -44,6 +44,7 @@ export class RemoteRun {
   #reportedAt = Number.NEGATIVE_INFINITY;
   #logLines = 0;
   #openQuestions = 0;
+  #call = new AbortController();
 
   constructor(request: RunRequest, handlers: RunHandlers, held: HeldQuestions, sourceId: string) {
     this.request = request;
@@ -88,6 +89,17 @@ export class RemoteRun {
     const line = this.#shown(message, logCharsMax);
     const fields = level === undefined ? {} : { fields: { level } };
     this.handlers.onReport({ type: 'log', message: line, ...fields, at: Date.now() });
+  }
+
+  /** Aborts with `questionSignal`, and when the call under way has ended. */
+  get callSignal(): AbortSignal {
+    return AbortSignal.any([this.questionSignal, this.#call.signal]);
+  }
+
+  /** Ends the open questions of a call: they must not stop the time limit of the next one. */
+  endCall(): void {
+    this.#call.abort();
+    this.#call = new AbortController();
   }
 
   /** Asks a person while the call is under way. The time limit is paused meanwhile. */

@@ -123,6 +123,8 @@ async function callUntilSent(run: RemoteRun, callOnce: () => Promise<unknown>): 
       const mayBeDone = run.isSent && !error.hadNoEffect;
       // If the service asks for a delay, the next attempt waits, not this one.
       if (mayBeDone || error.retryAfterMs !== null) throw error;
+    } finally {
+      run.endCall();
     }
     await new Promise((resolve) => setTimeout(resolve, unsentAgainMs * tries));
   }
