@@ -62,7 +62,7 @@ async function examine(
     { name: 'redis', needs: ['REDIS_URL'], find: () => checkRedis(config) },
     { name: 'model', needs: model, find: () => checkModel(config, providers) },
     { name: 'skills', needs: skills, find: () => checkSkills(config) },
-    { name: 'port', needs: address, find: () => checkPort(config, { running, version }) },
+    { name: 'port', needs: address, find: () => checkPort(config, running, version) },
   ];
   const all = [...findings];
   for (const check of checks) {

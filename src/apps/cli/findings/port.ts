@@ -5,13 +5,8 @@ import { isOwnPlatform, type Occupant, type Running } from './running.ts';
 
 const check = 'port';
 
-interface PortDeps {
-  readonly running: Running;
-  /** Of this program. */
-  readonly version: string;
-}
-
-export function checkPort(config: Config, { running, version }: PortDeps): Finding[] {
+/** `version` is that of this program. */
+export function checkPort(config: Config, running: Running, version: string): Finding[] {
   const { host, port, roles } = config;
   if (!roles.has('api')) return [];
   const { occupant } = running;
@@ -23,7 +18,7 @@ export function checkPort(config: Config, { running, version }: PortDeps): Findi
     case 'refused':
       return [cannotListen(config, occupant.code)];
     case 'platform':
-      return [checkPlatform(config, occupant, { running, version })];
+      return [checkPlatform(config, occupant, running, version)];
   }
 }
 
@@ -40,11 +35,12 @@ function cannotListen({ host, port }: Config, code: string): Finding {
 /** That the platform of this data directory has the port is as it should be. */
 function checkPlatform(
   config: Config,
-  { status, version }: Extract<Occupant, { kind: 'platform' }>,
-  deps: PortDeps,
+  { status, version: itsVersion }: Extract<Occupant, { kind: 'platform' }>,
+  running: Running,
+  version: string,
 ): Finding {
   const { isEmbedded, port } = config;
-  if (isEmbedded && !isOwnPlatform(config, deps.running)) {
+  if (isEmbedded && !isOwnPlatform(config, running)) {
     const message = `Port ${port} is in use by a platform with another DATA_DIR`;
     return fault(check, message, freePort);
   }
@@ -52,8 +48,8 @@ function checkPlatform(
     const message = `The platform on port ${port} is unhealthy`;
     return fault(check, message, 'its log says which store it cannot reach');
   }
-  if (version !== deps.version) {
-    const message = `The platform on port ${port} is version ${version}, this is ${deps.version}`;
+  if (itsVersion !== version) {
+    const message = `The platform on port ${port} is version ${itsVersion}, this is ${version}`;
     return warning('version', message, 'restart it');
   }
   return ok(check, `A platform of version ${version} runs on port ${port}`);
