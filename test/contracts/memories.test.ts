@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { countsOf, createFrequentTerms } from '../../src/core/memories/frequent-terms.ts';
+import { countsOf, FrequentTerms } from '../../src/core/memories/frequent-terms.ts';
 import { reindexMemory } from '../../src/core/memories/index.store.ts';
 import { memoriesAfter } from '../../src/core/memories/memories.store.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
@@ -106,7 +106,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a frequent word is counted again after ten minutes, and a rare one each time', async () => {
     const { database, memories, clock } = await world(engine);
-    const frequent = createFrequentTerms(clock);
+    const frequent = new FrequentTerms(clock);
     const contents = ['green tea', 'black tea', 'iced tea', 'coffee'];
     const made = await Promise.all(contents.map((content) => memories.create(ada, { content })));
     const row = await database.read.kysely
@@ -140,7 +140,7 @@ describe.each(await engines())('on $name', (engine) => {
       strong: anyOf(database.read, [row?.owner ?? 0], [wordTerm(word)]),
       weak: '',
     }));
-    const frequent = createFrequentTerms(clock);
+    const frequent = new FrequentTerms(clock);
     const counted = async () =>
       (await countsOf(database.read, expressions, { most: 2, frequent })).map(
         ({ strong }) => strong,

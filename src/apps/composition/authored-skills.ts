@@ -37,7 +37,7 @@ interface Entry {
 }
 
 interface Current {
-  readonly giveUp: () => void;
+  readonly end: AbortController;
   readonly since: number;
   isGivenUp: boolean;
 }
@@ -66,8 +66,8 @@ export class AuthoredSkills {
       const plan = this.#plan();
       this.#saved = new Set();
       this.#due = new Set();
-      const { pool, giveUp } = this.#loads.load(plan);
-      const current = { giveUp, since: performance.now(), isGivenUp: false };
+      const { pool, end } = this.#loads.load(plan);
+      const current = { end, since: performance.now(), isGivenUp: false };
       this.#current = current;
       try {
         return this.#take(plan, await pool);
@@ -117,7 +117,7 @@ export class AuthoredSkills {
   #giveUp(load: Current): void {
     if (this.#current !== load) return;
     load.isGivenUp = true;
-    load.giveUp();
+    load.end.abort();
   }
 
   #noteHostile(file: string, reason: string): void {

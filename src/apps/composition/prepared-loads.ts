@@ -8,7 +8,7 @@ export type StartPrepared = (plan: Promise<LoadPlan>, giveUp: AbortSignal) => Pr
 export interface PlannedLoad {
   readonly pool: Promise<ExecutorPool>;
   /** Ends it; the pool is then rejected. */
-  readonly giveUp: () => void;
+  readonly end: AbortController;
 }
 
 /** Milliseconds after a load until the next child is prepared, so that it does not slow the first runs. */
@@ -32,7 +32,7 @@ export class PreparedLoads {
     const { planned, end, pool } = this.#prepared ?? this.#prepare();
     this.#prepared = undefined;
     planned.resolve(plan);
-    return { pool: pool.finally(() => this.#prepareSoon()), giveUp: () => end.abort() };
+    return { pool: pool.finally(() => this.#prepareSoon()), end };
   }
 
   #prepare(): Prepared {

@@ -12,10 +12,10 @@ const keptMs = 10 * 60 * 1000;
 const keptMax = 10_000;
 
 /** By expression: the count at which counting stopped. */
-export type FrequentTerms = Pick<ShortCache<number>, 'get' | 'read'>;
-
-export function createFrequentTerms(clock: Clock): FrequentTerms {
-  return new ShortCache(clock, keptMs, keptMax);
+export class FrequentTerms extends ShortCache<number> {
+  constructor(clock: Clock) {
+    super(clock, keptMs, keptMax);
+  }
 }
 
 /** How many memories each expression matches, counted up to `most`. Reads and fills the cache `frequent`. */

@@ -14,7 +14,7 @@ import type { Context } from '../context/context.ts';
 import type { Owning } from '../embeddings/request.ts';
 import { deleteExpired } from './expiry.ts';
 import { checkBytes, type MemoryFields } from './fields.ts';
-import { createFrequentTerms, type FrequentTerms } from './frequent-terms.ts';
+import { FrequentTerms } from './frequent-terms.ts';
 import { reindexMemory } from './index.store.ts';
 import type { Meaning } from './meaning.ts';
 import {
@@ -94,7 +94,7 @@ export class Memories {
     this.clock = clock;
     this.agents = agents;
     this.meaning = meaning;
-    this.frequent = createFrequentTerms(clock);
+    this.frequent = new FrequentTerms(clock);
   }
 
   /** `404 not_found` for an agent that does not exist. */
