@@ -24,7 +24,7 @@ export async function composeSkills(
 }
 
 /** A value derived from the loaded definitions, computed again after a reload has replaced them. */
-export function fromDefinitions<T>(
+function fromDefinitions<T>(
   definitions: () => readonly LoadedSkill[],
   make: (definitions: readonly LoadedSkill[]) => T,
 ): () => T {

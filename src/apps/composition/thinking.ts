@@ -8,14 +8,12 @@ import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
-import { type SkillRegistry, skillKey } from '../../core/skills/registry.ts';
+import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
-import { readSkillFile } from '../../core/skills/sources/skill-folder.ts';
-import type { ReadSkillFile } from '../../core/thinking/attempt.ts';
+import { SkillFolders } from '../../core/skills/sources/skill-folders.ts';
 import { ModelThinking } from '../../core/thinking/thinking.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import { providerSettings, warnOfModel } from './provider-settings.ts';
-import { fromDefinitions } from './skills.ts';
 
 /** Of other slices. */
 interface ThinkingSlices {
@@ -53,26 +51,8 @@ export function composeThinking(
     conversations,
     skills,
     models,
-    readSkillFile: skillFileReader(definitions),
+    skillFolders: new SkillFolders(definitions),
     prices: new Prices(config.modelPrices),
     scheduledJobOf: scheduledRuns.scheduledJobOf,
   });
-}
-
-/** Reads the files in the folders of skills. */
-function skillFileReader(definitions: () => readonly LoadedSkill[]): ReadSkillFile {
-  const folders = fromDefinitions(
-    definitions,
-    (all) =>
-      new Map(
-        all.flatMap(({ category, version, name, folder }) =>
-          folder === null ? [] : [[skillKey(category, version, name), folder]],
-        ),
-      ),
-  );
-  return async (skill, path, offset) => {
-    const folder = folders().get(skill);
-    if (folder === undefined) return { error: `There is no folder of ${skill}.` };
-    return readSkillFile(folder, path, { offset: offset ?? 0 });
-  };
 }

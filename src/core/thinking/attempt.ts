@@ -9,6 +9,7 @@ import type { Report } from '../jobs/reports.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
+import type { SkillFolders } from '../skills/sources/skill-folders.ts';
 import type { Compaction } from './compaction.ts';
 import type { Estimates } from './estimates.ts';
 import type { RestingModels } from './fallbacks.ts';
@@ -17,13 +18,6 @@ import type { GenerationParts, Generations } from './generations.ts';
 import type { RunBounds } from './run-bounds.ts';
 import type { ToolBox } from './tools.ts';
 
-/** Reads a file of a SKILL.md skill, or says why it cannot be read. */
-export type ReadSkillFile = (
-  skill: string,
-  path: unknown,
-  offset: unknown,
-) => Promise<{ text: string } | { error: string }>;
-
 /** What the thinking of a process uses. */
 export interface ThinkingParts extends GenerationParts {
   readonly context: Context;
@@ -31,7 +25,7 @@ export interface ThinkingParts extends GenerationParts {
   readonly apiKeys: ApiKeys;
   readonly skills: SkillRegistry;
   readonly models: Models;
-  readonly readSkillFile: ReadSkillFile;
+  readonly skillFolders: SkillFolders;
 }
 
 export interface ThinkingAttempt {

@@ -101,7 +101,7 @@ async function outcomeOf(
     case 'memory':
       return askMemory(run, use, own);
     case 'file': {
-      const read = await parts.readSkillFile(active.generation.files, use.path, use.offset);
+      const read = await parts.skillFolders.read(active.generation.files, use.path, use.offset);
       return 'error' in read ? failed('not_found', read.error) : { output: read.text };
     }
     case 'result':
