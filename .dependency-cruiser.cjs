@@ -125,6 +125,13 @@ module.exports = {
       to: { path: '^src/main[.]ts$' },
     },
     {
+      name: 'room-cli-without-composition',
+      comment: 'The command line reaches a platform through the client.',
+      severity: 'error',
+      from: { path: '^src/apps/cli/', pathNot: '[.]test[.]ts$' },
+      to: { path: '^src/apps/composition/' },
+    },
+    {
       name: 'commander-in-cli',
       severity: 'error',
       from: { ...product, pathNot: `${product.pathNot}|^src/apps/cli/` },
