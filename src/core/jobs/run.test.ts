@@ -4,7 +4,7 @@ import type { Database } from '../../adapters/database/database.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import type { RunMemories, RunMemory } from '../memories/run-memory.ts';
 import type { Generated } from '../skills/definition.ts';
-import { type Attempt, type Runs, streamOf } from './attempt.ts';
+import { type Attempt, type Runs, runPace, streamOf } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import type { Reports } from './reports.ts';
 import { startRun } from './run.ts';
@@ -79,7 +79,7 @@ function runsOf(parts: Partial<Runs>) {
     },
   };
   const context = contextOf({ database: {} as Database });
-  const runs = { context, executors, ...parts } as unknown as Runs;
+  const runs = { context, executors, pace: runPace, ...parts } as unknown as Runs;
   return {
     start: (job: ClaimedJob) => startRun(runs, job, options),
     handlers: () => handlers as RunHandlers,
