@@ -21,13 +21,15 @@ export interface Listening {
 
 /**
  * `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled; `wake-ups`: ids of
- * jobs of which a wait has ended; `reloads`: whose turn it is to reload its skills, and how that went; `agents`: ids of
+ * jobs of which a wait has ended; `due-jobs`: queues and organizations of which jobs are due, where one process has no slot
+ * for them; `reloads`: whose turn it is to reload its skills, and how that went; `agents`: ids of
  * organizations whose agents have changed; `ended-credentials`: ids of revoked keys and of sessions that were signed out.
  */
 export const channels = [
   'jobs',
   'cancellations',
   'wake-ups',
+  'due-jobs',
   'reloads',
   'agents',
   'ended-credentials',

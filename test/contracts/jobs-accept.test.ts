@@ -64,6 +64,7 @@ describe.each(await engines())('on $name', (engine) => {
         idle_claims: 0,
         agent_version: null,
         for_user: 0,
+        priority: 1,
         erased_at: null,
         output: null,
         error: null,

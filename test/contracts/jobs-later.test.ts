@@ -14,13 +14,13 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a job that begins later', () => {
     test('is queued without a hint and not claimed before its moment', async () => {
       const world = await jobsWorld(engine, { freeSlots: () => 10 });
-      const { submit, clock, recovery, performer, pool, hints, begun, row } = world;
+      const { submit, clock, recovery, perform, pool, hints, begun, row } = world;
       const job = await submit({ timing: { delayMs: far } });
 
       expect(begun).toEqual([]);
       expect(await row(job.id)).toMatchObject({ status: 'queued', run_at: clock.now() + far });
       clock.advance(far - 1);
-      await performer.perform(job.id);
+      await perform(job.id);
       await recovery.sweep();
 
       expect(pool.runs).toEqual([]);
@@ -48,16 +48,6 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
-    test('has its hint also while the queue has enough of them for other jobs', async () => {
-      const world = await jobsWorld(engine, { isRunningLow: () => false });
-      const job = await world.submit({ timing: { delayMs: hour } });
-
-      world.clock.advance(hour - 1_000);
-      await world.recovery.sweep();
-
-      expect(world.hints).toEqual([expect.objectContaining({ id: job.id, delayMs: 1_000 })]);
-    });
-
     test('whose announcement was lost has a hint of the sweep once it is due', async () => {
       const { submit, clock, recovery, hints } = await jobsWorld(engine);
       const job = await submit({ timing: { delayMs: hour } });
@@ -69,12 +59,12 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('is cancelled at once', async () => {
-      const { submit, jobs, clock, performer, pool, database } = await jobsWorld(engine);
+      const { submit, jobs, clock, perform, pool, database } = await jobsWorld(engine);
       const job = await submit({ timing: { delayMs: hour } });
 
       expect(await jobs.cancel(org, job.id)).toMatchObject({ status: 'cancelled' });
       clock.advance(hour);
-      await performer.perform(job.id);
+      await perform(job.id);
 
       expect(pool.runs).toEqual([]);
       await expectConsistent(database);
@@ -207,7 +197,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { submit, clock, worker, recovery, row } = await jobsWorld(engine);
       const job = await submit({ timing: { expiresInMs: hour } });
       // This worker cannot run the skill, and puts the job back.
-      await worker('without', { isLoaded: () => false }).performer.perform(job.id);
+      await worker('without', { isLoaded: () => false }).perform(job.id);
       expect(await row(job.id)).toMatchObject({ status: 'queued', attempt: 0, started_at: null });
 
       clock.advance(hour);

@@ -280,25 +280,25 @@ describe.each(await engines())('on $name', (engine) => {
 
   describe('a hint', () => {
     test('for a job that is not queued, not due or not there does nothing', async () => {
-      const { submit, attempt, performer, pool, clock } = await jobsWorld(engine);
+      const { submit, attempt, perform, pool, clock } = await jobsWorld(engine);
       const done = await submit();
       await attempt(done.id, completed());
       const waiting = await submit();
       await attempt(waiting.id, failed());
       clock.advance(500);
 
-      await performer.perform(done.id);
-      await performer.perform(waiting.id);
-      await performer.perform('0191f3b0-0000-7000-8000-000000000000');
+      await perform(done.id);
+      await perform(waiting.id);
+      await perform('0191f3b0-0000-7000-8000-000000000000');
 
       expect(pool.runs).toHaveLength(2);
     });
 
     test('doubled a hundred times is one run', async () => {
-      const { submit, performer, pool, row, database } = await jobsWorld(engine);
+      const { submit, perform, pool, row, database } = await jobsWorld(engine);
       const job = await submit();
 
-      const hints = Array.from({ length: 100 }, () => performer.perform(job.id));
+      const hints = Array.from({ length: 100 }, () => perform(job.id));
       (await pool.begun(job.id)).end(completed());
       await Promise.all(hints);
 
@@ -308,14 +308,11 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('at two processes at once is one run', async () => {
-      const { submit, database, performer, pool, worker } = await jobsWorld(engine);
+      const { submit, database, perform, pool, worker } = await jobsWorld(engine);
       const two = worker('second');
       const submitted = await Promise.all(Array.from({ length: 30 }, () => submit()));
 
-      const hints = submitted.flatMap(({ id }) => [
-        performer.perform(id),
-        two.performer.perform(id),
-      ]);
+      const hints = submitted.flatMap(({ id }) => [perform(id), two.perform(id)]);
       await Promise.all(
         submitted.map(async ({ id }) => {
           (await Promise.race([pool.begun(id), two.pool.begun(id)])).end(completed());
@@ -362,7 +359,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('is hinted for the moment at which it is due, and not claimed before', async () => {
-      const { submit, attempt, row, clock, hints, performer, pool } = await jobsWorld(engine);
+      const { submit, attempt, row, clock, hints, perform, pool } = await jobsWorld(engine);
       const job = await submit();
       await attempt(job.id, failed());
 
@@ -379,7 +376,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
 
       clock.advance(delayMs - 1);
-      await performer.perform(job.id);
+      await perform(job.id);
       expect(pool.runs).toHaveLength(1);
       clock.advance(1);
       await attempt(job.id, completed());

@@ -145,8 +145,8 @@ async function stage(engine: Engine) {
     }
   }
 
-  async function begin(id: string, { pool, performer }: Worker): Promise<void> {
-    const ended = performer.perform(id);
+  async function begin(id: string, { pool, perform }: Worker): Promise<void> {
+    const ended = perform(id);
     const run = await pool.begun(id, ended);
     if (run !== null) running.push({ run, ended });
   }
@@ -215,9 +215,11 @@ async function stage(engine: Engine) {
     }
   }
 
+  const rowsOf = () => world.database.read.kysely.selectFrom('jobs').selectAll().execute();
+
   /** All rows; what had ended before is as it was. */
   async function expectEndsKept(): Promise<Map<string, string>> {
-    const rows = await world.database.read.kysely.selectFrom('jobs').selectAll().execute();
+    const rows = await rowsOf();
     expect(rows.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
     for (const { cancel_requested_at: _, ...row } of rows) {
       if (row.finished_at === null) continue;
@@ -241,9 +243,14 @@ async function stage(engine: Engine) {
       world.clock.advance(3_600_000);
       world.hints.length = 0;
       await world.recovery.sweep();
-      const due = new Set(world.hints.map(({ id }) => id));
-      if (due.size === 0) continue;
-      await Promise.all([...due].map((id) => last.attempt(id, completed())));
+      const hinted = new Set(world.hints.map(({ organizationId }) => organizationId));
+      const due = (await rowsOf()).filter(
+        ({ organization_id, status, due_at }) =>
+          hinted.has(organization_id) &&
+          (status === 'queued' || status === 'waiting') &&
+          Number(due_at) <= world.clock.now(),
+      );
+      await Promise.all(due.map(({ id }) => last.attempt(id, completed())));
     }
     await Promise.all(listening);
   }

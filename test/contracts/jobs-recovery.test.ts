@@ -1,7 +1,7 @@
 /** Leases, the sweep, and what follows when a process stops or dies (docs/decisions/jobs.md). */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { requestCancellation } from '../../src/core/jobs/jobs.store.ts';
 import { JobRecovery } from '../../src/core/jobs/recover.ts';
 import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
@@ -203,7 +203,7 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await jobsWorld(engine);
       const { clock, database, settler, running } = world;
       const log = createLogger('silent');
-      const queue = createMemoryQueue(log);
+      const queue = new MemoryQueue(log);
       onTestFinished(() => queue.close());
       const context = { ...world.context, database, queue, clock, log };
       const ofScheduler = { settler, running: new RunningJobs(context) };
@@ -342,7 +342,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('the sweep', () => {
-    test('sends hints for the due jobs and for no others', async () => {
+    test('sends hints for organizations with due jobs and for no others', async () => {
       const { submit, attempt, begin, recovery, hints, clock } = await jobsWorld(engine);
       const waiting = await submit();
       await attempt((await submit()).id, completed());
@@ -358,24 +358,23 @@ describe.each(await engines())('on $name', (engine) => {
       clock.advance(1_000);
       await recovery.sweep();
       const due = { organizationId: 'default', delayMs: 0 };
-      expect(hints).toEqual([
-        { ...due, queue: 'skill-execution', id: waiting.id, generation: 0 },
-        { ...due, queue: 'scheduled-jobs', id: retried.id, generation: 1 },
+      expect(hints).toMatchObject([
+        { ...due, queue: 'skill-execution', id: waiting.id },
+        { ...due, queue: 'scheduled-jobs', id: retried.id },
       ]);
     });
 
-    test('sends the hints of the longest waiting jobs first', async () => {
-      const { submit, recovery, hints, clock } = await jobsWorld(engine);
-      const ids: string[] = [];
-      for (let i = 0; i < 5; i++) {
-        ids.push((await submit()).id);
-        clock.advance(10);
-      }
+    test('sends one hint for an organization, however many of its jobs wait, also behind those that are not due', async () => {
+      const { submit, attempt, callerOf, recovery, hints } = await jobsWorld(engine);
+      const { organizationId, keyId: apiKeyId } = await callerOf('acme');
+      await submit();
+      await attempt((await submit({ organizationId, apiKeyId })).id, failed());
+      for (let i = 0; i < 5; i++) await submit({ organizationId, apiKeyId, priority: 2 });
       hints.length = 0;
 
       await recovery.sweep();
 
-      expect(hints.map(({ id }) => id)).toEqual(ids);
+      expect(hints.map((hint) => hint.organizationId)).toEqual(['acme', 'default']);
     });
 
     test('by many processes at once ends a lost attempt once', async () => {
@@ -394,10 +393,10 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('ends more lost attempts than it takes at a time', async () => {
-      const { submit, pool, performer, recovery, clock, observed, database } =
+      const { submit, pool, perform, recovery, clock, observed, database } =
         await jobsWorld(engine);
       const submitted = await Promise.all(Array.from({ length: 1_200 }, () => submit()));
-      for (const { id } of submitted) performer.perform(id).catch(() => {});
+      for (const { id } of submitted) perform(id).catch(() => {});
       await Promise.all(submitted.map(({ id }) => pool.begun(id)));
       clock.advance(leaseMs);
 

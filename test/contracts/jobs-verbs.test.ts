@@ -53,13 +53,13 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('ends a job that waits for its next attempt', async () => {
-      const { submit, attempt, jobs, performer, pool, clock, database } = await jobsWorld(engine);
+      const { submit, attempt, jobs, perform, pool, clock, database } = await jobsWorld(engine);
       const job = await submit();
       await attempt(job.id, failed());
 
       await jobs.cancel(org, job.id);
       clock.advance(60_000);
-      await performer.perform(job.id);
+      await perform(job.id);
 
       expect(pool.runs).toHaveLength(1);
       expect(await jobs.get(org, job.id)).toMatchObject({ status: 'cancelled', attempt: 1 });
@@ -198,10 +198,10 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('while runs begin and end leaves no job in between', async () => {
-      const { submit, performer, pool, jobs, row, database } = await jobsWorld(engine);
+      const { submit, perform, pool, jobs, row, database } = await jobsWorld(engine);
       const submitted = await Promise.all(Array.from({ length: 60 }, () => submit()));
 
-      const performing = submitted.map(({ id }) => performer.perform(id));
+      const performing = submitted.map(({ id }) => perform(id));
       const cancelling = submitted.map(({ id }) => jobs.cancel(org, id).catch(({ code }) => code));
       const ending = submitted.map(async ({ id }, i) => {
         const run = await pool.begun(id, performing[i] ?? Promise.resolve());

@@ -82,7 +82,7 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
       const { id } = await world.submit({ maxAttempts });
       loseFirst(proxy);
 
-      await expect(world.performer.perform(id)).rejects.toThrow('cannot be used');
+      await expect(world.perform(id)).rejects.toThrow('cannot be used');
 
       expect(proxy.lost).toBe(1);
       await givenBack(world, id);

@@ -3,8 +3,8 @@ import { setTimeout as elapsed } from 'node:timers/promises';
 import { queryObjects } from 'node:v8';
 import { Queue as Lane } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createBullmqQueue } from '../../src/adapters/queue/bullmq.ts';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { BullmqQueue } from '../../src/adapters/queue/bullmq.ts';
+import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { Redis } from '../../src/adapters/redis/redis.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
@@ -19,7 +19,7 @@ describeQueue('the queue in memory', async () => {
   let failures = 0;
   const log = createLogger('error', { write: () => void failures++ });
   return {
-    queue: createMemoryQueue(log),
+    queue: new MemoryQueue(log),
     delayMs: 3_600_000,
     elapse: async (ms) => void (await vi.advanceTimersByTimeAsync(ms)),
     failures: () => failures,
@@ -43,7 +43,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     const redis = new Redis(server.url, createLogger('silent'));
     await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
     return {
-      queue: createBullmqQueue(redis, log),
+      queue: new BullmqQueue(redis, log),
       delayMs: 400,
       elapse: (ms) => elapsed(ms),
       failures: () => failures,
@@ -57,7 +57,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     const redis = new Redis(server.url, log);
     onTestFinished(() => redis.close());
     await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
-    const queue = createBullmqQueue(redis, log);
+    const queue = new BullmqQueue(redis, log);
     onTestFinished(() => queue.close());
     return { redis, queue };
   }
@@ -68,7 +68,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     onTestFinished(() => foreign.close());
     await foreign.add('another program', { id: 'not ours' });
     const handled: string[] = [];
-    queue.consume('skill-execution', 1, async (id) => void handled.push(id));
+    queue.consume('skill-execution', ({ id }) => void handled.push(id));
 
     queue.sendHints('skill-execution', [{ id: 'ours', generation: 0, delayMs: 0 }]);
 
@@ -90,7 +90,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
   test('nothing of a handled hint stays in memory', async () => {
     const { queue } = await opened();
     const handled = new Set<string>();
-    queue.consume('skill-execution', 100, async (id) => void handled.add(id));
+    queue.consume('skill-execution', ({ id }) => void handled.add(id));
 
     const before = promisesInMemory();
     for (let i = 0; i < 200; i++) {
@@ -101,22 +101,21 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     expect(promisesInMemory() - before).toBeLessThan(100);
   });
 
-  test('a hint that a stopping worker takes is left to the others', async () => {
+  test('a hint waits in Redis for the next consumer, and none that a stopping one takes is lost', async () => {
     const [stopping, staying] = [await opened(), await opened()];
     const handled = new Set<string>();
     const ids = Array.from({ length: 400 }, (_, i) => `row-${i}`);
-    const handler = async (id: string) => {
+    const handler = async ({ id }: { readonly id: string }) => {
       await elapsed(1);
       handled.add(id);
     };
-    const consumer = stopping.queue.consume('skill-execution', 2, handler);
     for (const id of ids) {
       staying.queue.sendHints('skill-execution', [{ id, generation: 0, delayMs: 0 }]);
-      await elapsed(0);
     }
+    const consumer = stopping.queue.consume('skill-execution', handler);
     await waitFor(() => handled.size > 20, { describe: 'it has begun' });
     await consumer.stop();
-    staying.queue.consume('skill-execution', 2, handler);
+    staying.queue.consume('skill-execution', handler);
 
     await waitFor(() => handled.size === ids.length, { describe: 'all of them are handled' });
   });

@@ -218,6 +218,7 @@ describe.each(await engines())('on $name', (engine) => {
           created_at: 1,
         },
         agent_overrides: null,
+        priority: 1,
         ...{ parent_job_id: null, parent_step: null, depth: 0 },
       }));
       await database.write((tx) => insertJobs(tx, jobs, new Set(), { by: 1, leaseUntil: 0 }));

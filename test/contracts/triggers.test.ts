@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { SigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { Conversations } from '../../src/core/conversations/conversations.ts';
@@ -62,12 +62,12 @@ async function processOn(database: Database, clock: ManualClock) {
     skill('other'),
     { ...skill('echo'), version: 'v2.0' },
   ]);
-  const queue = createMemoryQueue(createLogger('silent'));
+  const queue = new MemoryQueue(createLogger('silent'));
   const context = contextOf({ database, queue, clock });
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
   const unconfirmed = openUnconfirmedClaims(context, {} as Settler, running, 1);
-  const worker = { consumers: new Map(), isLoaded: () => true, claimedBy: 1 };
+  const worker = { turns: new Map(), isLoaded: () => true, claimedBy: 1 };
   const admission = new Admission(context, { skills, apiKeys, unconfirmed }, worker);
   const acceptor = new Acceptor(context, admission, () => {});
   const conversations = new Conversations({ database });

@@ -342,7 +342,7 @@ describe.each(all)('on $name', (engine) => {
       const world = await thinkingWorld(engine, provider);
       const job = await world.submit();
       const first = world.worker('one');
-      const ended = first.performer.perform(job.id);
+      const ended = first.perform(job.id);
       const run = await first.pool.begun(job.id);
       const asked = run.ask('generate', generate(taskOf(plan)));
       const refused = expect(asked).rejects.toThrow('the job was given to another worker');
@@ -356,7 +356,7 @@ describe.each(all)('on $name', (engine) => {
       }
       world.clock.advance(60_000);
       const second = world.worker('two');
-      const endedAgain = second.performer.perform(job.id);
+      const endedAgain = second.perform(job.id);
       const again = await second.pool.begun(job.id);
       const result = await again.ask('generate', generate(taskOf(plan)));
       resolve();
@@ -383,8 +383,8 @@ describe.each(all)('on $name', (engine) => {
     provider.script(followingPlans());
     const world = await thinkingWorld(engine, provider);
     const job = await world.submit();
-    const { performer, pool } = world.worker('one');
-    const ended = performer.perform(job.id);
+    const { perform, pool } = world.worker('one');
+    const ended = perform(job.id);
     const run = await pool.begun(job.id);
     const result = run.ask('generate', generate(taskOf(outer)));
 
@@ -427,7 +427,7 @@ describe.each(all)('on $name', (engine) => {
     const world = await thinkingWorld(engine, provider);
     const job = await world.submit();
     const one = world.worker('one');
-    const firstEnded = one.performer.perform(job.id);
+    const firstEnded = one.perform(job.id);
     const first = await one.pool.begun(job.id);
     first.ask('generate', generate(taskOf(plan))).catch(() => {});
     const tool = await one.pool.begun(job.id);
@@ -439,7 +439,7 @@ describe.each(all)('on $name', (engine) => {
     await world.recovery.sweep();
     world.clock.advance(60_000);
     const two = world.worker('two');
-    const secondEnded = two.performer.perform(job.id);
+    const secondEnded = two.perform(job.id);
     const second = await two.pool.begun(job.id);
     await second.ask('generate', generate(taskOf(plan)));
     second.end(completed('done'));

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { unavailable } from '../../src/adapters/database/database.ts';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { startExecutorPool } from '../../src/core/executors/pool.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -16,7 +16,7 @@ async function startFragile() {
     ...{ queue: false, executors: false, disk: false },
     database: 'no' as 'no' | 'fails' | 'hangs',
   };
-  const queue = createMemoryQueue(log);
+  const queue = new MemoryQueue(log);
   const executors = await startExecutorPool({
     size: 1,
     memoryMb: 512,
@@ -25,9 +25,11 @@ async function startFragile() {
     log,
   });
   const { stats } = executors;
+  const { isConnected } = queue;
+  Object.assign(queue, { isConnected: () => !failing.queue && isConnected.call(queue) });
   const platform = await startStaged({
     parts: {
-      queue: { ...queue, isConnected: () => !failing.queue && queue.isConnected() },
+      queue,
       executors: Object.assign(executors, {
         stats: () => ({
           ...stats.call(executors),

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
 import { adminSecret, embeddedTest, type Platform } from '../support/platform.ts';
@@ -325,11 +325,10 @@ describe('service_errors_total', () => {
 
 describe('the gauges of the stores', () => {
   test('service_redis_connected is 1 while the queue runs and 0 when it is down', async () => {
-    const queue = createMemoryQueue(createLogger('silent'));
+    const queue = new MemoryQueue(createLogger('silent'));
     let isDown = false;
-    const other = await startStaged({
-      parts: { queue: { ...queue, isConnected: () => !isDown } },
-    });
+    Object.assign(queue, { isConnected: () => !isDown });
+    const other = await startStaged({ parts: { queue } });
     const up = sample(await scrape(other), 'service_redis_connected');
     isDown = true;
     const down = sample(await scrape(other), 'service_redis_connected');

@@ -1,4 +1,4 @@
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { readConfig } from '../../src/core/config/config.ts';
 import type { Context } from '../../src/core/context/context.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
@@ -11,7 +11,7 @@ export function contextOf(parts: Pick<Context, 'database'> & Partial<Context>): 
   return {
     config: readConfig({}),
     clock: manualClock(),
-    queue: createMemoryQueue(log),
+    queue: new MemoryQueue(log),
     bus: null,
     log,
     writer: 'first',

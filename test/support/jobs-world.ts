@@ -4,10 +4,11 @@
  */
 
 import type { Selectable } from 'kysely';
+import { Batch } from '../../src/adapters/database/batch.ts';
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { EventsTable, MessagesTable } from '../../src/adapters/database/tables.ts';
 import { Metrics } from '../../src/adapters/http/metrics.ts';
-import type { Hint, Queue, YieldSlot } from '../../src/adapters/queue/queue.ts';
+import type { Hint, Queue } from '../../src/adapters/queue/queue.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeJobRuns, composeWaitKinds } from '../../src/apps/composition/job-runs.ts';
 import { composeThinking } from '../../src/apps/composition/thinking.ts';
@@ -39,6 +40,7 @@ import type { Settlement, Settler } from '../../src/core/jobs/settle.ts';
 import type { Settled } from '../../src/core/jobs/settle-effects.ts';
 import { StatusStream } from '../../src/core/jobs/status-events.ts';
 import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
+import type { YieldSlot } from '../../src/core/jobs/yielding.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { SkillSettings } from '../../src/core/skills/settings.ts';
@@ -61,6 +63,8 @@ export interface Worker {
   readonly performer: Performer;
   readonly running: RunningJobs;
   readonly settler: Settler;
+  /** Claims the job, if it may be claimed, and runs it; resolves when it is settled. */
+  perform(jobId: string): Promise<void>;
   settle(settlement: Settlement): ReturnType<Settler['settle']>;
   readonly recovery: JobRecovery;
   /** Lines of level warn and above. */
@@ -166,10 +170,10 @@ export async function jobsWorld(
     database?: Database;
     /** The accounts with providers of models; none when they are left out. */
     providers?: Config['providers'];
+    /** Takes the hints; they are remembered when it is left out. */
+    queue?: Queue;
     /** How many jobs of each queue are claimed as they are accepted; none when it is left out. */
     freeSlots?: () => number;
-    /** Whether few hints wait in the queues; true when it is left out. */
-    isRunningLow?: () => boolean;
   } = {},
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
@@ -178,7 +182,7 @@ export async function jobsWorld(
   await recordEvents(database);
   const feed = new JobFeed();
   const hints: JobsWorld['hints'] = [];
-  const queue = rememberingQueue(hints, options.isRunningLow ?? (() => true));
+  const queue = options.queue ?? rememberingQueue(hints);
   const observed: JobsWorld['observed'] = [];
   const observers = new RunObservers();
   observers.add({
@@ -216,29 +220,42 @@ export async function jobsWorld(
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
     });
     const pool = scriptedPool();
-    const consumers = jobQueues.map((name) => {
-      const consumer = {
-        offerSlots: () => offersOf(freeSlots()),
-        yieldSlot: (organizationId = '') => yieldSlot?.(name, organizationId) ?? (() => {}),
-      };
-      return [name, consumer] as const;
-    });
+    const turns = new Map(
+      jobQueues.map((name) => [name, { offerSlots: () => offersOf(freeSlots()) }]),
+    );
+    const runners = new Map(
+      jobQueues.map((name) => {
+        const yieldOf = (id: string) => yieldSlot?.(name, id) ?? (() => {});
+        return [name, { yieldSlot: yieldOf }];
+      }),
+    );
     const context = { ...base, config: { ...config, isEmbedded: !yieldSlot }, log, writer };
     const runs = composeJobRuns(
       context,
       { agents, apiKeys, memories, skills, skillSettings, thinking },
-      { executors: pool, isLoaded: isLoaded ?? (() => true), consumers: new Map(consumers) },
+      { executors: pool, isLoaded: isLoaded ?? (() => true), turns, runners },
       { feed, waitKinds, times: absentMs === undefined ? {} : { absentMs } },
     );
-    const { performer, settler } = runs;
+    const { admission, performer, running, settler } = runs;
+    const claims = new Batch(database, (tx, ids: readonly string[]) => admission.claim(tx, ids));
+    const perform = async (jobId: string) => {
+      running.start(jobId);
+      const job = await claims.add(jobId).catch((error: unknown) => {
+        running.endStart(jobId);
+        throw error;
+      });
+      if (job === null) running.endStart(jobId);
+      else await performer.perform(job);
+    };
     const begin = async (jobId: string) => {
-      const ended = performer.perform(jobId);
+      const ended = perform(jobId);
       return { run: await pool.begun(jobId, ended), ended };
     };
     return {
       ...runs,
       context,
       pool,
+      perform,
       settle: (settlement) => settler.settle(settlement),
       warnings,
       async attempt(jobId, outcome, act) {
@@ -363,7 +380,7 @@ function offersOf(slots: number): () => boolean {
   return () => left-- > 0;
 }
 
-function rememberingQueue(hints: JobsWorld['hints'], isRunningLow: Queue['isRunningLow']): Queue {
+function rememberingQueue(hints: JobsWorld['hints']): Queue {
   return {
     sendHints(queue, sent) {
       hints.push(...sent.map((hint) => ({ ...hint, queue })));
@@ -371,7 +388,7 @@ function rememberingQueue(hints: JobsWorld['hints'], isRunningLow: Queue['isRunn
     consume() {
       throw new Error('This queue handles nothing.');
     },
-    isRunningLow,
+    isRunningLow: () => true,
     isConnected: () => true,
     async close() {},
   };

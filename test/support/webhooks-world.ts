@@ -5,7 +5,7 @@
 
 import type { Database } from '../../src/adapters/database/database.ts';
 import { SigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
-import { createMemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeWebhooks } from '../../src/apps/composition/webhooks.ts';
 import type { Agents } from '../../src/core/agents/agents.ts';
@@ -115,7 +115,7 @@ export async function webhooksWorld(
   let respond: (request: Sent) => Answer | Promise<Answer> = () => ok;
 
   function start(on: Database, writer: string, encryptedBy = key): WebhookProcess {
-    const queue = createMemoryQueue(log);
+    const queue = new MemoryQueue(log);
     let isKilled = false;
     class TestSender extends Sender {
       override async send(request: SendRequest) {
@@ -144,7 +144,7 @@ export async function webhooksWorld(
         observe: (observation) => void observed.push(observation),
       },
     );
-    queue.consume('webhooks', 1_000, (id) => outgoing.deliverer.handleHint(id));
+    queue.consume('webhooks', ({ id }) => outgoing.deliverer.handleHint(id));
     return {
       ...outgoing,
       database: on,

@@ -310,6 +310,8 @@ export interface JobsTable extends SkillVersion {
   /** When its input, output and record were erased on behalf of its user; null where they were not. */
   erased_at: Generated<number | null>;
   status: Generated<JobStatus>;
+  /** 0 high, 1 normal, 2 low. */
+  priority: Generated<number>;
   /** Attempts begun and charged; a claim adds one, a displacement gives it back. */
   attempt: Generated<number>;
   max_attempts: number;

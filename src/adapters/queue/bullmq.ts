@@ -1,166 +1,223 @@
 /**
- * The queue that processes share: hints as BullMQ jobs in Redis, which carry ids of rows. A job
- * leaves Redis as soon as a worker has taken it, because the claim in the database decides; locks,
- * stalled jobs and retries of BullMQ are not used. Everything in Redis may be lost: the sweep sends
- * the hints again.
- *
- * Hints of one turn of the event loop travel in few BullMQ jobs, several ids in each: one job for
- * each hint costs four times as much in the processes and in Redis together.
+ * The queue that processes share: hints are BullMQ jobs in Redis, which a BullMQ worker of one process takes. Its handler
+ * only notes what may be due, so hints do not wait there, and need no retries. Everything in Redis may be lost: the sweep
+ * sends the hints again. Of the due hints of one turn of the event loop, one for each organization is sent; those of
+ * deliveries share BullMQ jobs, because one for each handled 250 a second where the machine was busy.
  */
-import { Queue as BullQueue } from 'bullmq';
-import { bind } from '../../kernel/bind.ts';
+import { Queue as BullQueue, type Job, Worker } from 'bullmq';
 import type { Logger } from '../../kernel/log.ts';
 import { type QueueName, queueNames } from '../../kernel/queues.ts';
-import type { Redis } from '../redis/redis.ts';
-import { type BullmqConsumer, createBullmqConsumer } from './bullmq-consumer.ts';
+import type { Client, Redis } from '../redis/redis.ts';
 import { inTime } from './in-time.ts';
-import type { Consumer, Hint, HintHandler, Queue } from './queue.ts';
-import { Slots } from './slots.ts';
+import type { ArrivedHint, Consumer, Hint, HintHandler, Queue } from './queue.ts';
 
 /** Hints kept in Redis for each queue, due ones and delayed ones each. */
 const hintsMax = 20_000;
 /** With fewer due hints than this the sweep sends more: enough for a second of the fastest workers. */
 const lowWaterMark = 4_000;
-/** Hints of this process that may be on their way to Redis; more are dropped. */
-const underWayMax = 20_000;
-/** Ids in one BullMQ job: few enough that several workers get some of what comes at once. */
-const idsMax = 16;
+/** Due hints in one BullMQ job. */
+const packedMax = 16;
 /** BullMQ jobs sent together. */
 const bulkMax = 250;
-/** Between two looks at how many hints there are. */
-const lookEveryMs = 500;
-
-interface Depth {
-  waiting: number;
-  delayed: number;
-}
+/** Between two counts of the hints. */
+const countEveryMs = 500;
+/** Hints that one process handles at a time. */
+const handledMax = 100;
+/** Longest wait for the next hint: a lost wake-up delays a hint by that much. */
+const blockSeconds = 1;
+/** A BullMQ worker that takes none of the waiting hints for so long is replaced: some have stopped after lost connections. */
+const stuckMs = 4_000;
 
 interface NamedQueue {
   readonly name: QueueName;
   readonly bullQueue: BullQueue;
   /** At most this many hints exist: those found by the last count, and those sent here since. */
-  readonly depth: Depth;
-  outgoing: Hint[];
+  readonly depth: { waiting: number; delayed: number };
+  outgoing: Map<string, Hint>;
+  /** Hints on their way to Redis. */
   underWay: number;
   consumer: BullmqConsumer | null;
 }
 
-interface BullmqQueue {
-  readonly redis: Redis;
-  readonly log: Logger;
-  readonly queues: ReadonlyMap<QueueName, NamedQueue>;
-  readonly looking: NodeJS.Timeout;
-  isClosed: boolean;
-}
+export class BullmqQueue implements Queue {
+  readonly #redis: Redis;
+  readonly #log: Logger;
+  readonly #queues: ReadonlyMap<QueueName, NamedQueue>;
+  readonly #counting: NodeJS.Timeout;
+  #isClosed = false;
 
-export function createBullmqQueue(redis: Redis, log: Logger): Queue {
-  const queues = new Map(queueNames.map((name) => [name, openQueue(name, redis)]));
-  const looking = setInterval(() => lookAll(queue), lookEveryMs).unref();
-  const queue: BullmqQueue = { redis, log, queues, looking, isClosed: false };
-  lookAll(queue);
-  return bind(queue, { sendHints, consume, isRunningLow, isConnected, close });
-}
-
-function sendHints(queue: BullmqQueue, name: QueueName, hints: readonly Hint[]): void {
-  if (!isConnected(queue)) return;
-  const one = queueOf(queue, name);
-  const wasEmpty = one.outgoing.length === 0;
-  for (const hint of hints) {
-    const kind = hint.delayMs > 0 ? 'delayed' : 'waiting';
-    if (one.depth[kind] >= hintsMax || one.underWay >= underWayMax) continue;
-    one.depth[kind]++;
-    one.underWay++;
-    one.outgoing.push(hint);
+  constructor(redis: Redis, log: Logger) {
+    this.#redis = redis;
+    this.#log = log;
+    this.#queues = new Map(queueNames.map((name) => [name, openQueue(name, redis)]));
+    this.#counting = setInterval(() => this.#countAll(), countEveryMs).unref();
+    this.#countAll();
   }
-  if (wasEmpty && one.outgoing.length > 0) setImmediate(() => void send(queue, one));
-}
 
-/** Sends the hints of this turn of the event loop together. */
-async function send(queue: BullmqQueue, one: NamedQueue): Promise<void> {
-  const hints = one.outgoing;
-  one.outgoing = [];
-  try {
-    const jobs = jobsOf(hints);
-    for (let from = 0; from < jobs.length && !queue.isClosed; from += bulkMax) {
-      await add(one.bullQueue, jobs.slice(from, from + bulkMax));
+  sendHints(name: QueueName, hints: readonly Hint[]): void {
+    if (!this.isConnected()) return;
+    const named = this.#queueOf(name);
+    const wasEmpty = named.outgoing.size === 0;
+    for (const hint of hints) {
+      const kind = hint.delayMs > 0 ? 'delayed' : 'waiting';
+      const key =
+        kind === 'delayed' ? `later ${hint.id}` : (hint.organizationId ?? `row ${hint.id}`);
+      const isFull = named.depth[kind] >= hintsMax || named.underWay >= hintsMax;
+      if (isFull || named.outgoing.has(key)) continue;
+      named.depth[kind] += 1;
+      named.underWay += 1;
+      named.outgoing.set(key, hint);
     }
-  } catch (error) {
-    queue.log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep sends them again');
+    if (wasEmpty && named.outgoing.size > 0) setImmediate(() => void this.#send(named));
   }
-  one.underWay -= hints.length;
+
+  consume(name: QueueName, handler: HintHandler): Consumer {
+    const named = this.#queueOf(name);
+    if (named.consumer?.isStopped === false)
+      throw new Error(`Queue ${name} has a consumer already.`);
+    named.consumer = new BullmqConsumer(name, this.#redis, this.#log, handler);
+    return named.consumer;
+  }
+
+  isRunningLow(name: QueueName): boolean {
+    return this.#queueOf(name).depth.waiting < lowWaterMark;
+  }
+
+  isConnected(): boolean {
+    return !this.#isClosed && this.#redis.isConnected();
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearInterval(this.#counting);
+    await Promise.all(
+      [...this.#queues.values()].map(async (named) => {
+        named.outgoing.clear();
+        if (named.consumer !== null) await inTime(named.consumer.stop());
+        await inTime(named.bullQueue.close());
+      }),
+    );
+  }
+
+  #queueOf(name: QueueName): NamedQueue {
+    return this.#queues.get(name) as NamedQueue;
+  }
+
+  /** Sends the hints of this turn of the event loop. */
+  async #send(named: NamedQueue): Promise<void> {
+    const hints = [...named.outgoing.values()];
+    named.outgoing = new Map();
+    const jobs = jobsOf(hints);
+    try {
+      for (let from = 0; from < jobs.length && !this.#isClosed; from += bulkMax) {
+        await add(named.bullQueue, jobs.slice(from, from + bulkMax));
+      }
+    } catch (err) {
+      this.#log.debug({ err, queue: named.name }, 'hints got lost; the sweep sends them again');
+    }
+    named.underWay -= hints.length;
+  }
+
+  #countAll(): void {
+    // A failure means that Redis cannot be reached, which `isConnected` reports.
+    for (const named of this.#queues.values()) this.#count(named).catch(() => {});
+  }
+
+  /** Counts the hints of a queue. */
+  async #count({ bullQueue, depth, consumer }: NamedQueue): Promise<void> {
+    if (!this.#redis.isConnected()) return;
+    const counts = await bullQueue.getJobCounts('waiting', 'delayed');
+    depth.waiting = (counts['waiting'] ?? 0) * packedMax;
+    depth.delayed = counts['delayed'] ?? 0;
+    consumer?.watch(depth.waiting);
+  }
 }
 
-/** What sends many together costs as much as sending one, so one is sent without it. */
-async function add(bullQueue: BullQueue, jobs: readonly NewJob[]): Promise<void> {
-  const [first] = jobs;
-  if (jobs.length === 1 && first !== undefined)
-    await bullQueue.add(first.name, first.data, first.opts);
-  else await bullQueue.addBulk([...jobs]);
+class BullmqConsumer implements Consumer {
+  readonly #name: QueueName;
+  readonly #redis: Redis;
+  readonly #log: Logger;
+  readonly #handler: HintHandler;
+  #worker: Worker;
+  #connection: Client;
+  /** When a hint was last taken, or none waited. */
+  #takenAt = performance.now();
+  #stopping: Promise<void> | undefined;
+
+  constructor(name: QueueName, redis: Redis, log: Logger, handler: HintHandler) {
+    this.#name = name;
+    this.#redis = redis;
+    this.#log = log;
+    this.#handler = handler;
+    this.#connection = redis.connection({ blocking: true });
+    this.#worker = this.#open();
+  }
+
+  get isStopped(): boolean {
+    return this.#stopping !== undefined;
+  }
+
+  /** Replaces the BullMQ worker when it takes none of the waiting hints. */
+  watch(waiting: number): void {
+    if (waiting === 0) this.#takenAt = performance.now();
+    if (performance.now() - this.#takenAt < stuckMs || this.isStopped) return;
+    this.#log.warn(
+      { queue: this.#name, waiting },
+      'a worker took none of the waiting hints; it begins anew',
+    );
+    this.#takenAt = performance.now();
+    const [worker, connection] = [this.#worker, this.#connection];
+    this.#connection = this.#redis.connection({ blocking: true });
+    this.#worker = this.#open();
+    void inTime(worker.close(true)).then(() => connection.disconnect());
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    // Waits for the handlers under way; while Redis is away that could take for ever.
+    await inTime(this.#worker.close(!this.#redis.isConnected()));
+    this.#connection.disconnect();
+  }
+
+  #open(): Worker {
+    const worker = new Worker(this.#name, (job: Job) => this.#handle(job), {
+      connection: this.#connection,
+      concurrency: handledMax,
+      drainDelay: blockSeconds,
+    });
+    worker.on('error', (err) =>
+      this.#log.debug({ err, queue: this.#name }, 'a connection of a worker failed'),
+    );
+    return worker;
+  }
+
+  /** Handles the hints of a BullMQ job; never rejects, because hints are not tried again. */
+  async #handle({ data }: Job): Promise<void> {
+    this.#takenAt = performance.now();
+    await Promise.all(hintsIn(data).map((hint) => this.#handleOne(hint)));
+  }
+
+  async #handleOne(hint: ArrivedHint): Promise<void> {
+    try {
+      await this.#handler(hint);
+    } catch (err) {
+      this.#log.error({ err, id: hint.id }, 'a queue handler failed');
+    }
+  }
 }
 
-function consume(
-  queue: BullmqQueue,
-  name: QueueName,
-  concurrency: number,
-  handler: HintHandler,
-): Consumer {
-  const { redis, log } = queue;
-  const one = queueOf(queue, name);
-  if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
-  const consumer = createBullmqConsumer({
-    bullQueue: one.bullQueue,
-    redis,
-    log,
-    slots: new Slots(concurrency),
-    handler,
+/** The hints in a BullMQ job; none where it has another format. */
+function hintsIn(data: unknown): ArrivedHint[] {
+  if (!Array.isArray(data)) return [];
+  return data.filter(Array.isArray).flatMap(([id, organizationId]: unknown[]) => {
+    if (typeof id !== 'string') return [];
+    return [typeof organizationId === 'string' ? { id, organizationId } : { id }];
   });
-  one.consumer = consumer;
-  return {
-    ...consumer,
-    stop() {
-      if (one.consumer === consumer) one.consumer = null;
-      return consumer.stop();
-    },
-  };
-}
-
-function isRunningLow(queue: BullmqQueue, name: QueueName): boolean {
-  return queueOf(queue, name).depth.waiting < lowWaterMark;
-}
-
-function isConnected(queue: BullmqQueue): boolean {
-  return !queue.isClosed && queue.redis.isConnected();
-}
-
-async function close(queue: BullmqQueue): Promise<void> {
-  if (queue.isClosed) return;
-  queue.isClosed = true;
-  clearInterval(queue.looking);
-  await Promise.all(
-    [...queue.queues.values()].map(async (one) => {
-      one.outgoing = [];
-      await one.consumer?.close();
-      await inTime(one.bullQueue.close());
-    }),
-  );
-}
-
-function lookAll(queue: BullmqQueue): void {
-  // A failure means that Redis cannot be reached, which `isConnected` reports.
-  for (const one of queue.queues.values()) look(queue.redis, one).catch(() => {});
-}
-
-/** Counts the hints of a queue. */
-async function look(redis: Redis, one: NamedQueue): Promise<void> {
-  if (!redis.isConnected()) return;
-  const counts = await one.bullQueue.getJobCounts('waiting', 'delayed');
-  one.depth.waiting = (counts['waiting'] ?? 0) * idsMax;
-  one.depth.delayed = counts['delayed'] ?? 0;
-  one.consumer?.watch(one.depth.waiting);
-}
-
-function queueOf({ queues }: BullmqQueue, name: QueueName): NamedQueue {
-  return queues.get(name) as NamedQueue;
 }
 
 function openQueue(name: QueueName, redis: Redis): NamedQueue {
@@ -174,38 +231,40 @@ function openQueue(name: QueueName, redis: Redis): NamedQueue {
   // The call that failed reports the error; without a listener the process would end.
   bullQueue.on('error', () => {});
   const depth = { waiting: 0, delayed: 0 };
-  return { name, bullQueue, depth, outgoing: [], underWay: 0, consumer: null };
+  return { name, bullQueue, depth, outgoing: new Map(), underWay: 0, consumer: null };
 }
 
-interface NewJob {
-  readonly name: string;
-  /** Ids of rows. */
-  readonly data: readonly string[];
-  readonly opts: { jobId: string; delay?: number; lifo?: boolean };
+/** Sending many together costs more than sending one, so one is sent without it. */
+async function add(bullQueue: BullQueue, jobs: readonly ReturnType<typeof jobOf>[]): Promise<void> {
+  const [first] = jobs;
+  if (jobs.length > 1) await bullQueue.addBulk([...jobs]);
+  else if (first !== undefined) await bullQueue.add(first.name, first.data, first.opts);
 }
 
-/** Due hints share jobs; each delayed hint has its own. Each row is in once. */
-function jobsOf(hints: readonly Hint[]): NewJob[] {
-  const jobs: NewJob[] = [];
-  const due = new Map<string, Hint>();
-  for (const hint of hints) {
-    if (hint.delayMs <= 0) due.set(hint.id, hint);
-    else jobs.push(jobOf([hint], { delay: hint.delayMs }));
-  }
-  const together = [...due.values()];
-  for (let from = 0; from < together.length; from += idsMax) {
-    jobs.push(jobOf(together.slice(from, from + idsMax)));
+/** Due hints share jobs; each delayed one has its own. */
+function jobsOf(hints: readonly Hint[]) {
+  const due = hints.filter(({ delayMs }) => delayMs <= 0);
+  const jobs = hints
+    .filter(({ delayMs }) => delayMs > 0)
+    .map((hint) => jobOf([hint], hint.delayMs));
+  for (let from = 0; from < due.length; from += packedMax) {
+    jobs.push(jobOf(due.slice(from, from + packedMax), 0));
   }
   return jobs;
 }
 
-/** The job's id follows from its hints, so that adding it twice keeps one. */
-function jobOf(hints: readonly Hint[], opts: { delay?: number } = {}): NewJob {
+/** Its id follows from its hints, so that adding it twice keeps one. */
+function jobOf(hints: readonly Hint[], delayMs: number) {
   const [first] = hints as [Hint];
   const others = hints.length === 1 ? '' : `_${hints.length}_${hints.at(-1)?.id}`;
   return {
-    name: 'look',
-    data: hints.map(({ id }) => id),
-    opts: { jobId: `${first.id}_${first.generation}${others}`, ...opts },
+    name: 'hints',
+    data: hints.map(({ id, organizationId }) =>
+      organizationId === undefined ? [id] : [id, organizationId],
+    ),
+    opts: {
+      jobId: `${first.id}_${first.generation}${others}`,
+      ...(delayMs > 0 && { delay: delayMs }),
+    },
   };
 }

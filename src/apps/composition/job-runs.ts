@@ -1,8 +1,6 @@
 /** What claims and runs jobs, put together. The tests of skills put the same together on a database of their own. */
 import { randomInt } from 'node:crypto';
 import type { WaitKind } from '../../adapters/database/tables.ts';
-import type { Consumer } from '../../adapters/queue/queue.ts';
-import { createYieldSlot } from '../../adapters/queue/yielding.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
@@ -12,19 +10,22 @@ import { type RunPace, runPace } from '../../core/jobs/attempt.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
 import type { JobFeed } from '../../core/jobs/feed.ts';
 import { Performer } from '../../core/jobs/perform.ts';
+import type { JobQueue } from '../../core/jobs/queues.ts';
 import { JobRecovery } from '../../core/jobs/recover.ts';
 import { Reports } from '../../core/jobs/reports.ts';
+import type { JobRunner } from '../../core/jobs/runner.ts';
 import { RunningJobs } from '../../core/jobs/running-jobs.ts';
 import { Settler } from '../../core/jobs/settle.ts';
 import type { Thinking } from '../../core/jobs/thinking.ts';
+import type { Turns } from '../../core/jobs/turns.ts';
 import { openUnconfirmedClaims } from '../../core/jobs/unconfirmed-claims.ts';
+import { createYieldSlot } from '../../core/jobs/yielding.ts';
 import { sleep } from '../../core/journal/sleep.ts';
 import type { WaitKinds, WaitKindVerbs } from '../../core/journal/wait-kinds.ts';
 import type { Memories } from '../../core/memories/memories.ts';
 import { RunMemories } from '../../core/memories/run-memory.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { SkillSettings } from '../../core/skills/settings.ts';
-import type { QueueName } from '../../kernel/queues.ts';
 import { approvalWaits } from '../../platform/approvals/approval-waits.ts';
 import { eventWaits } from '../../platform/run-events/event-waits.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
@@ -46,8 +47,10 @@ export interface RunWorker {
   readonly executors: Pick<ExecutorPool, 'run'>;
   /** Whether the executors have loaded a skill, named `category/version/name`. */
   readonly isLoaded: (skill: string) => boolean;
-  /** The consumers by queue, once the worker has started. */
-  readonly consumers: ReadonlyMap<QueueName, Pick<Consumer, 'offerSlots' | 'yieldSlot'>>;
+  /** The turns by queue. */
+  readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots'>>;
+  /** The runners by queue, once they are made. */
+  readonly runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'yieldSlot'>>;
   readonly pace?: RunPace;
 }
 
@@ -59,7 +62,7 @@ export function composeJobRuns(
   { feed, waitKinds, times }: { feed: JobFeed; waitKinds: WaitKinds; times: ClusterTimes },
 ) {
   const { config } = context;
-  const { consumers, executors, pace = runPace } = worker;
+  const { runners, executors, pace = runPace } = worker;
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
   const settler = new Settler(context, {
@@ -88,7 +91,7 @@ export function composeJobRuns(
     memories: new RunMemories(context, slices.memories, slices.agents),
     thinking: slices.thinking,
     waitKinds,
-    yieldSlot: createYieldSlot(consumers, config.modelWaitsMax),
+    yieldSlot: createYieldSlot(runners, config.modelWaitsMax),
     pace,
   };
   const performer = new Performer(context, {
@@ -98,7 +101,7 @@ export function composeJobRuns(
     running,
     settler,
     // SQLite has recorded the outcome of a run before another could begin.
-    yieldSlot: config.isEmbedded ? undefined : createYieldSlot(consumers, config.workerConcurrency),
+    yieldSlot: config.isEmbedded ? undefined : createYieldSlot(runners, config.workerConcurrency),
   });
   return {
     running,

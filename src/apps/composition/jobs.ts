@@ -1,5 +1,4 @@
 /** Jobs, put together: how work gets in, how it runs, how it ends. */
-import type { Consumer } from '../../adapters/queue/queue.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import { Acceptor } from '../../core/jobs/accept.ts';
@@ -9,35 +8,41 @@ import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
 import { JobFeed, SharedJobFeed } from '../../core/jobs/feed.ts';
 import type { ClaimedJob } from '../../core/jobs/jobs.store.ts';
 import { Jobs } from '../../core/jobs/jobs.ts';
-import { queueOf } from '../../core/jobs/queues.ts';
+import { type JobQueue, jobQueues, queueOf } from '../../core/jobs/queues.ts';
+import { JobRunner } from '../../core/jobs/runner.ts';
 import { StatusStream } from '../../core/jobs/status-events.ts';
-import type { QueueName } from '../../kernel/queues.ts';
+import { Turns } from '../../core/jobs/turns.ts';
 import type { ClusterTimes } from './cluster-times.ts';
 import { composeJobRuns, composeWaitKinds, type RunSlices, type RunWorker } from './job-runs.ts';
 
-/** Jobs of a process. Its worker adds the consumers to `workers` when it starts. */
+/** Jobs of a process. Its worker starts the `runners`. */
 export function composeJobs(
   context: Context,
   slices: RunSlices & { readonly conversations: Conversations },
-  worker: Omit<RunWorker, 'consumers'> & Pick<ExecutionParts, 'pool'>,
+  worker: Omit<RunWorker, 'turns' | 'runners'> & Pick<ExecutionParts, 'pool'>,
   times: ClusterTimes,
 ) {
   const { bus, observers } = context;
   const feed = bus === null ? new JobFeed() : new SharedJobFeed(bus);
   observers.add(new StatusStream(feed));
-  const workers = new Map<QueueName, Consumer>();
+  const { workerConcurrency } = context.config;
+  const turns = new Map(jobQueues.map((name) => [name, new Turns(workerConcurrency)]));
+  const runners = new Map<JobQueue, JobRunner>();
   const waitKinds = composeWaitKinds();
   const runs = composeJobRuns(
     context,
     slices,
-    { ...worker, consumers: workers },
+    { ...worker, turns, runners },
     { feed, waitKinds, times },
   );
   const { admission, performer, running, settler } = runs;
-  const acceptor = new Acceptor(context, admission, (job: ClaimedJob) => {
-    const ofQueue = workers.get(queueOf(job.trigger_type));
-    ofQueue?.run({ id: job.id, organizationId: job.organization_id }, () => performer.begin(job));
-  });
+  for (const [queue, ofQueue] of turns) {
+    const parts = { queue, turns: ofQueue, admission, performer, running, ...times };
+    runners.set(queue, new JobRunner(context, parts));
+  }
+  const acceptor = new Acceptor(context, admission, (job: ClaimedJob) =>
+    runners.get(queueOf(job.trigger_type))?.begin(job),
+  );
   const { skills, agents, conversations } = slices;
   waitKinds.set('run', new ChildJobs({ skills, agents, admission, acceptor }));
   const executionParts = { skills, agents, conversations, acceptor, pool: worker.pool };
@@ -45,7 +50,7 @@ export function composeJobs(
   return {
     ...runs,
     feed,
-    workers,
+    runners,
     waitKinds,
     acceptor,
     execution,

@@ -1,7 +1,7 @@
 /** The stores of a configuration: database, queue, bus and limiter. */
 
 import type { Database } from '../../adapters/database/database.ts';
-import { createMemoryQueue } from '../../adapters/queue/memory.ts';
+import { MemoryQueue } from '../../adapters/queue/memory.ts';
 import type { Queue } from '../../adapters/queue/queue.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Logger } from '../../kernel/log.ts';
@@ -26,22 +26,21 @@ export async function openStores(
   given?: Database | undefined,
 ): Promise<Stores> {
   const database = given ?? (await openDatabase(config, log));
-  if (config.redisUrl === null) return { database, queue: createMemoryQueue(log), cluster: null };
+  if (config.redisUrl === null) return { database, queue: new MemoryQueue(log), cluster: null };
   // Loaded only where they are used: they are a good part of what there is to load.
-  const [{ Redis }, { createRedisBus }, { DatabaseClock }, { createBullmqQueue }] =
-    await Promise.all([
-      import('../../adapters/redis/redis.ts'),
-      import('../../adapters/redis/bus.ts'),
-      import('../../adapters/database/clock.ts'),
-      import('../../adapters/queue/bullmq.ts'),
-    ]);
+  const [{ Redis }, { createRedisBus }, { DatabaseClock }, { BullmqQueue }] = await Promise.all([
+    import('../../adapters/redis/redis.ts'),
+    import('../../adapters/redis/bus.ts'),
+    import('../../adapters/database/clock.ts'),
+    import('../../adapters/queue/bullmq.ts'),
+  ]);
   const clock = new DatabaseClock(database);
   await clock.measure();
   const redis = new Redis(config.redisUrl, log);
   const bus = createRedisBus(redis);
   // A platform starts without Redis, too, but need not begin by saying that it is missing.
   await redis.opened;
-  return { database, queue: createBullmqQueue(redis, log), cluster: { redis, bus, clock } };
+  return { database, queue: new BullmqQueue(redis, log), cluster: { redis, bus, clock } };
 }
 
 async function openDatabase(config: Config, log: Logger): Promise<Database> {

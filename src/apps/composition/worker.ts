@@ -1,12 +1,10 @@
 /** A worker handles the hints of jobs and deliveries, and cancels runs. */
 import type { Consumer } from '../../adapters/queue/queue.ts';
-import { jobQueues } from '../../core/jobs/queues.ts';
+import type { JobQueue } from '../../core/jobs/queues.ts';
+import type { JobRunner } from '../../core/jobs/runner.ts';
 import type { Listening } from '../../kernel/bus.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
-
-/** Hints of deliveries that are looked up at a time; lanes limit how many deliveries run. */
-const deliveryHintsMax = 1_000;
 
 export class Worker {
   readonly #jobs: Slices['jobs'];
@@ -14,18 +12,16 @@ export class Worker {
   readonly #consumers: Consumer[];
   readonly #listening: Listening[];
 
-  constructor({ config, queue, cluster }: Parts, { jobs, webhooks }: Slices) {
-    const { performer, running, workers } = jobs;
-    for (const name of jobQueues) {
-      const perform = (id: string) => performer.perform(id);
-      workers.set(name, queue.consume(name, config.workerConcurrency, perform));
-    }
-    const handleHint = (id: string) => webhooks.deliverer.handleHint(id);
+  constructor({ queue, cluster }: Parts, { jobs, webhooks }: Slices) {
+    const { running, runners } = jobs;
+    for (const runner of runners.values()) runner.start();
     this.#jobs = jobs;
     this.#webhooks = webhooks;
     this.#consumers = [
-      ...workers.values(),
-      queue.consume('webhooks', deliveryHintsMax, handleHint),
+      ...[...runners].map(([name, runner]) =>
+        queue.consume(name, ({ organizationId = '' }) => runner.announce(organizationId)),
+      ),
+      queue.consume('webhooks', ({ id }) => webhooks.deliverer.handleHint(id)),
     ];
     this.#listening =
       cluster === null
@@ -33,13 +29,19 @@ export class Worker {
         : [
             cluster.bus.listen('cancellations', (jobId) => running.cancelHere(jobId)),
             cluster.bus.listen('wake-ups', (jobId) => running.wakeHere(jobId)),
+            cluster.bus.listen('due-jobs', (message) => announceHere(runners, message)),
           ];
   }
 
   /** Takes no more hints; resolves when the work under way has ended. */
   async stop(): Promise<void> {
     const { deliverer } = this.#webhooks;
-    await Promise.all([...this.#consumers.map((consumer) => consumer.stop()), deliverer.stop()]);
+    const runners = [...this.#jobs.runners.values()];
+    await Promise.all([
+      ...this.#consumers.map((consumer) => consumer.stop()),
+      ...runners.map((runner) => runner.stop()),
+      deliverer.stop(),
+    ]);
     await this.#stopSearches();
     for (const one of this.#listening) one.stop();
   }
@@ -55,4 +57,10 @@ export class Worker {
     const searches = [...this.#jobs.unconfirmed, this.#webhooks.unconfirmed];
     await Promise.all(searches.map((one) => one.stop()));
   }
+}
+
+/** What a process without a free slot has passed on: the queue, and the organization of which jobs are due. */
+function announceHere(runners: ReadonlyMap<JobQueue, JobRunner>, message: string): void {
+  const [queue, organizationId] = message.split(' ') as [JobQueue, string];
+  runners.get(queue)?.announceHere(organizationId);
 }

@@ -73,11 +73,11 @@ export async function openPlatform(definition: SkillDefinition, script: Script) 
   const jobs = composeJobRuns(
     context,
     { agents, apiKeys, memories, skills, skillSettings, thinking },
-    { executors, isLoaded: () => true, consumers: new Map(), pace },
+    { executors, isLoaded: () => true, turns: new Map(), runners: new Map(), pace },
     { feed: new JobFeed(), waitKinds, times: {} },
   );
   const { admission } = jobs;
-  // No job is claimed as it is accepted, because there is no consumer.
+  // No job is claimed as it is accepted, because there are no turns.
   const acceptor = new Acceptor(context, admission, () => {});
   const childJobs = new ChildJobs({ skills, agents, admission, acceptor });
   waitKinds.set('run', scriptedChildren(script, childJobs));

@@ -68,12 +68,12 @@ async function run(platform: TestPlatform, json: string): Promise<SkillRun> {
 
 /** Starts what is due; where nothing is and all that was started waits, moves the clock to what comes next. */
 async function goOn(platform: TestPlatform, active: Map<string, Promise<void>>): Promise<void> {
-  const { clock, context, ends, performer, script, waitEnds } = platform;
+  const { clock, context, ends, script, waitEnds } = platform;
   const { read } = context.database;
   const now = clock.now();
   const open = (await listOpenJobs(read)).filter(({ id }) => !active.has(id));
   for (const { id } of open.filter(({ dueAt }) => dueAt <= now)) {
-    const ended = performer.perform(id).catch((error: unknown) => {
+    const ended = perform(platform, id).catch((error: unknown) => {
       script.fault ??= error as Error;
     });
     active.set(
@@ -95,6 +95,15 @@ async function goOn(platform: TestPlatform, active: Map<string, Promise<void>>):
     await context.database.write((tx) => waitEnds.endWaits(tx, come, clock.now()));
   }
   wakeIdle(platform);
+}
+
+/** Claims a due job and runs it. */
+async function perform(platform: TestPlatform, id: string): Promise<void> {
+  const { admission, context, performer, running } = platform;
+  running.start(id);
+  const [job] = await context.database.write((tx) => admission.claim(tx, [id]));
+  if (job) await performer.perform(job);
+  else running.endStart(id);
 }
 
 /** Has the runs that stay loaded, and of which everything waits, read which of their waits have ended. */

@@ -120,7 +120,7 @@ export const variables = {
   ),
   workerConcurrency: variable(
     'WORKER_CONCURRENCY',
-    'Runs at a time in this process, of each of the two queues that runs come by; from 2 on, a single process begins one more for each sixteen, rounded up, for organizations that run nothing.',
+    'Runs at a time in this process, of each of the two queues that runs come by; from 2 on, a process begins one more for each sixteen, rounded up, for organizations that run nothing.',
     '100',
     integer(1, 10_000),
   ),

@@ -38,6 +38,7 @@ import {
 import { hintInTime } from './later.ts';
 import { sendHint } from './queues.ts';
 import { type JobTiming, timesOf } from './timing.ts';
+import { normalPriority } from './turns.ts';
 
 /** Work to be accepted; its caller has checked it. */
 export interface WorkRequest {
@@ -50,6 +51,8 @@ export interface WorkRequest {
   readonly triggerType: TriggerType;
   readonly skill: { category: string; name: string; version: string };
   readonly maxAttempts: number;
+  /** Its place in `priorities`; normal where it is left out. */
+  readonly priority?: number | undefined;
   /** The skill's input as JSON text. */
   readonly input: string;
   /** Fields of the agent as JSON text, which the job has instead of the saved ones. */
@@ -227,6 +230,7 @@ function newJob(request: WorkRequest, now: number, held: HeldConversations): New
     user_id: user ?? request.userId,
     for_user: request.isForUser === true || user !== undefined ? 1 : 0,
     max_attempts: request.maxAttempts,
+    priority: request.priority ?? normalPriority,
     run_at: now,
     expires_at: null,
     retry_of: request.retryOf,

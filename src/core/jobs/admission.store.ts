@@ -1,9 +1,9 @@
-/** Which jobs may be claimed now, and the claim. What holds for the one must hold for the other. */
+/** The claim of jobs, and which of them it takes. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
-import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
+import type { Dialect, Transaction } from '../../adapters/database/database.ts';
 import { idInLocked } from '../../adapters/database/ids-in.ts';
 import { listOf, statement } from '../../adapters/database/statement.ts';
-import { type ClaimedJob, claimedColumns, hintedColumns } from './jobs.store.ts';
+import { type ClaimedJob, claimedColumns } from './jobs.store.ts';
 
 /** The last recorded report of a run, after which it goes on. Null where no other process can have recorded one. */
 interface LastSaid {
@@ -85,68 +85,4 @@ export function claimJobs(
 ): Promise<(ClaimedJob & LastSaid)[]> {
   const times = { now, due_by: dueBy, lease_until: leaseUntil };
   return tx.all(claim, { ids, claimed_by: by, ...times });
-}
-
-const dueIn = (status: 'queued' | 'waiting') => {
-  const due = (isScheduled: '=' | '<>') =>
-    statement<{ now: number; limit: number }>()((db, p) =>
-      db
-        .selectFrom('jobs')
-        .select([...hintedColumns, 'epoch'])
-        .where('status', '=', sql.lit(status))
-        .where('trigger_type', isScheduled, sql.lit('scheduled'))
-        .where('due_at', '<=', p('now'))
-        .orderBy('due_at')
-        .limit(p('limit')),
-    );
-  return { 'scheduled-jobs': due('='), 'skill-execution': due('<>') };
-};
-
-const due = { queued: dueIn('queued'), waiting: dueIn('waiting') };
-
-const waitingAfter = (isScheduled: '=' | '<>') =>
-  statement<{ now: number; limit: number; due_at: number; id: string }>()((db, p) =>
-    db
-      .selectFrom('jobs')
-      .select([...hintedColumns, 'epoch', 'due_at'])
-      .where('status', '=', sql.lit('waiting'))
-      .where('trigger_type', isScheduled, sql.lit('scheduled'))
-      .where('due_at', '<=', p('now'))
-      .where(sql<SqlBool>`(due_at, id) > (${p('due_at')}, ${p('id')})`)
-      .orderBy('due_at')
-      .orderBy('id')
-      .limit(p('limit')),
-  );
-const waitingPages = { 'scheduled-jobs': waitingAfter('='), 'skill-execution': waitingAfter('<>') };
-
-/** A place in the order in which waiting jobs are due. */
-export interface DuePlace {
-  readonly due_at: number;
-  readonly id: string;
-}
-export const firstPlace: DuePlace = { due_at: 0, id: '' };
-
-/** The waiting jobs of one queue that are due, those behind a place, the longest due first. */
-export function findWaitingAfter(
-  db: Handle,
-  queue: keyof typeof waitingPages,
-  { due_at, id }: DuePlace,
-  now: number,
-  limit: number,
-) {
-  return db.all(waitingPages[queue], { now, limit, due_at, id });
-}
-
-/**
- * The jobs of one queue that are due, the longest due first: queued ones, or waiting ones of which a wait
- * has ended or its deadline has passed.
- */
-export function findDueJobs(
-  db: Handle,
-  status: keyof typeof due,
-  queue: keyof (typeof due)['queued'],
-  now: number,
-  limit: number,
-) {
-  return db.all(due[status][queue], { now, limit });
 }

@@ -1,14 +1,12 @@
 /**
- * Admission: decides whether a run may start now. Each way in which a run begins asks here: a job that a
- * hint names (`claim`), a job that starts here as it is accepted (`recordNew`), both then in the process
- * that runs it (`admit`), and a skill that a run calls (`mayCall`). The sweep sends hints only for jobs that
- * could be claimed: both queries are in `admission.store.ts`. Admission starts nothing itself.
+ * Admission: decides whether a run may start now. Each way in which a run begins asks here: a job whose turn
+ * it is (`claim`), a job that starts here as it is accepted (`recordNew`), both then in the process
+ * that runs it (`admit`), and a skill that a run calls (`mayCall`). Whose turn it is is decided in `turns.ts`.
+ * Admission starts nothing itself.
  */
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
-import type { Consumer } from '../../adapters/queue/queue.ts';
 import { hasScopes } from '../../kernel/caller.ts';
 import { continueAfter } from '../../kernel/ids.ts';
-import type { QueueName } from '../../kernel/queues.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Context } from '../context/context.ts';
 import { claimOfEach } from '../leases/claims.ts';
@@ -22,8 +20,9 @@ import {
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { claimJobs } from './admission.store.ts';
 import { type ClaimedJob, insertJobs, jobCounts, type NewJob } from './jobs.store.ts';
-import { queueOf } from './queues.ts';
+import { type JobQueue, queueOf } from './queues.ts';
 import { type AttemptOutcome, runsAlone } from './states.ts';
+import type { Turns } from './turns.ts';
 import type { UnconfirmedClaims } from './unconfirmed-claims.ts';
 
 /** Delay of a job that goes back to the queue because only other processes have loaded its skill. */
@@ -35,8 +34,8 @@ const leastMs = 1_000;
 
 /** What this process can run. */
 export interface AdmissionWorker {
-  /** The consumers by queue, once the worker has started. */
-  readonly consumers: ReadonlyMap<QueueName, Pick<Consumer, 'offerSlots'>>;
+  /** The turns by queue. */
+  readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots'>>;
   /** Whether it can run a skill, named `category/version/name`. */
   readonly isLoaded: (skill: string) => boolean;
   /** The number of this process on the jobs that it claims. */
@@ -122,20 +121,20 @@ export class Admission {
 
   /**
    * Records accepted jobs; claims those that may start in this process at once, and returns them. A job is claimed as
-   * it is recorded where a slot is free for it and no earlier hint waits for that.
+   * it is recorded where it may begin by its organization's share, and no earlier job of that waits.
    */
   async recordNew(
     tx: Transaction,
     jobs: readonly NewJob[],
     now: number,
   ): Promise<ReadonlySet<NewJob>> {
-    const { consumers, claimedBy } = this.#worker;
+    const { turns, claimedBy } = this.#worker;
     const claimed = new Set<NewJob>();
-    const offers = new Map<QueueName, (organizationId: string) => boolean>();
+    const offers = new Map<JobQueue, (organizationId: string) => boolean>();
     for (const job of jobs) {
       if (job.run_at > now) continue;
       const name = queueOf(job.trigger_type);
-      const hasSlotFor = offers.get(name) ?? consumers.get(name)?.offerSlots() ?? noSlots;
+      const hasSlotFor = offers.get(name) ?? turns.get(name)?.offerSlots() ?? noSlots;
       offers.set(name, hasSlotFor);
       if (hasSlotFor(job.organization_id)) claimed.add(job);
     }

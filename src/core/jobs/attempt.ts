@@ -3,7 +3,6 @@
  * needed: most runs ask for nothing.
  */
 
-import type { YieldSlot } from '../../adapters/queue/queue.ts';
 import type { Context } from '../context/context.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
@@ -19,6 +18,7 @@ import { queueOf } from './queues.ts';
 import type { ReportStream, Reports } from './reports.ts';
 import type { RunWaits } from './run-waits.ts';
 import type { RunThinking, Thinking } from './thinking.ts';
+import type { YieldSlot } from './yielding.ts';
 
 /** How long runs wait for what may come soon. */
 export interface RunPace {

@@ -10,6 +10,7 @@ export const findParent = firstRow<{ id: string }, Transaction>()((db, p) =>
       'user_id',
       'for_user',
       'depth',
+      'priority',
       eb
         .selectFrom('jobs as child')
         .whereRef('child.parent_job_id', '=', 'jobs.id')

@@ -162,7 +162,7 @@ async function requireAgent(
 function childOf(
   job: JournalJob,
   step: number,
-  parent: { user_id: string; for_user: number; depth: number },
+  parent: { user_id: string; for_user: number; depth: number; priority: number },
   skill: Skill,
   { input, agent }: Wanted,
 ): WorkRequest {
@@ -175,6 +175,7 @@ function childOf(
     triggerType: 'api',
     skill,
     maxAttempts: skill.maxAttempts,
+    priority: parent.priority,
     input: JSON.stringify(input),
     retryOf: null,
     parent: { jobId: job.id, step, depth: parent.depth },

@@ -23,6 +23,7 @@ export const claimedColumns = [
   'user_id',
   'conversation_id',
   'for_user',
+  'priority',
   'skill_category',
   'skill_name',
   'skill_version',

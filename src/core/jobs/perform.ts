@@ -1,9 +1,8 @@
 /**
- * Perform: turns a hint into a claim (attempt charged, lease taken), the claim into a run in an
- * executor, and the run's outcome into a settlement. It never trusts a hint, and never runs skill code in this process.
+ * Perform: turns a claim into a run in an executor, and the run's outcome into a settlement. It never runs skill code in this
+ * process.
  */
 import { Batch } from '../../adapters/database/batch.ts';
-import type { YieldSlot } from '../../adapters/queue/queue.ts';
 import type { Context } from '../context/context.ts';
 import type { RunOutcome } from '../executors/run.ts';
 import { settlePatiently } from '../leases/settle-patiently.ts';
@@ -18,6 +17,7 @@ import { settingsOfRun } from './run-settings.ts';
 import { RunningJob, type RunningJobs } from './running-jobs.ts';
 import type { Settlement, Settler } from './settle.ts';
 import { type AttemptOutcome, failureOf, isLastAttempt } from './states.ts';
+import type { YieldSlot } from './yielding.ts';
 
 /** The parts of a job's way through this process. */
 interface PerformerParts {
@@ -33,7 +33,6 @@ interface PerformerParts {
 export class Performer {
   readonly #context: Context;
   readonly #parts: PerformerParts;
-  readonly #claims: Batch<string, ClaimedJob | null>;
   /** Records that the code of a claim begins; whether the claim still holds its job. */
   readonly #beginnings: Batch<ClaimedJob, boolean>;
 
@@ -41,25 +40,20 @@ export class Performer {
     const { database } = context;
     this.#context = context;
     this.#parts = parts;
-    this.#claims = new Batch(database, (tx, ids) => parts.admission.claim(tx, ids));
     this.#beginnings = new Batch<ClaimedJob, boolean>(database, recordBegun);
   }
 
-  /** Claims and runs the job of a hint; resolves when it is settled, or at once when it cannot be claimed. */
-  async perform(jobId: string): Promise<void> {
-    const { running } = this.#parts;
-    running.start(jobId);
+  /** Runs a job that a runner has claimed from the queue; resolves when it is settled. */
+  async perform(job: ClaimedJob): Promise<void> {
     try {
-      const job = await this.#claims.add(jobId);
-      if (job === null) return;
       this.#context.observers.claimed(job);
       await this.begin(job);
     } finally {
-      running.endStart(jobId);
+      this.#parts.running.endStart(job.id);
     }
   }
 
-  /** Runs a claimed job; resolves when it is settled. */
+  /** Runs a job that was claimed as it was accepted; resolves when it is settled. */
   begin(job: ClaimedJob): Promise<void> {
     this.#context.observers.begun(job);
     return this.#run(job);

@@ -6,14 +6,22 @@ import type { HintedJob } from './jobs.store.ts';
 
 /** The queues of jobs. */
 export const jobQueues = ['skill-execution', 'scheduled-jobs'] as const satisfies QueueName[];
+export type JobQueue = (typeof jobQueues)[number];
 
 /** Jobs that run by a schedule have a queue of their own (specification: Health and metrics). */
-export function queueOf(triggerType: TriggerType): (typeof jobQueues)[number] {
+export function queueOf(triggerType: TriggerType): JobQueue {
   return triggerType === 'scheduled' ? 'scheduled-jobs' : 'skill-execution';
 }
 
-/** A hint for a job. `generation` tells its hints apart: the number of its claims, or that and more. */
-export function hintOf(job: HintedJob, generation: Hint['generation'], delayMs = 0): Hint {
+/**
+ * A hint for a job: it announces that jobs of its organization are due. `generation` tells its hints apart: the number of its
+ * claims, or that and more.
+ */
+export function hintOf(
+  job: { readonly id: string; readonly organization_id: string },
+  generation: Hint['generation'],
+  delayMs = 0,
+): Hint {
   return { id: job.id, generation, delayMs, organizationId: job.organization_id };
 }
 

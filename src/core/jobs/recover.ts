@@ -1,5 +1,5 @@
 /**
- * Recover: the sweep that makes a lost hint harmless. It sends hints for every job that is due, ends
+ * Recover: the sweep that makes a lost hint harmless. It sends a hint for every organization that has due jobs, ends
  * attempts whose lease has expired because their process is gone, sees to jobs that begin later (`later.ts`), and goes on
  * with cancellations of many jobs. It runs at each start and
  * every second, in every mode, so recovery after a crash is the same code as everyday work.
@@ -8,18 +8,16 @@ import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { roundOf } from '../../adapters/queue/queue.ts';
 import type { Context } from '../context/context.ts';
 import { LeaseSweep } from '../leases/lease-sweep.ts';
-import { type DuePlace, findDueJobs, findWaitingAfter, firstPlace } from './admission.store.ts';
 import { LaterJobs } from './later.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
 import { hintOf, jobQueues } from './queues.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Settler } from './settle.ts';
 import { type AttemptOutcome, isLastAttempt } from './states.ts';
+import { findDueOrganizations } from './turns.store.ts';
 
-/** Due jobs of a queue for which one sweep sends hints, queued ones and waiting ones each. */
-const dueMax = 20_000;
-/** The same of waiting jobs while the queue has enough hints. The next sweep goes on behind them. */
-const waitingMax = 1_000;
+/** Groups of jobs of one queue that one sweep reads; the next one goes on behind them. */
+const groupsMax = 2_000;
 
 export type ExpiredJob = Awaited<ReturnType<typeof findExpiredJobs>>[number];
 
@@ -31,11 +29,6 @@ const lost: AttemptOutcome = {
 };
 
 export interface RecoveryTimes {
-  /**
-   * How long the sweep leaves a due job to its first hint. For a job that has been due for longer, it
-   * sends a new hint every few seconds, because the process that took an earlier one may have died.
-   */
-  readonly hintRetryMs?: number;
   /** See `LeaseSweep`. */
   readonly graceMs?: number;
 }
@@ -44,10 +37,9 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
   readonly #context: Context;
   readonly #settler: Settler;
   readonly #running: RunningJobs;
-  readonly #times: RecoveryTimes;
   readonly #later: LaterJobs;
-  /** By queue, how far the waiting jobs were read. */
-  readonly #places = new Map<string, DuePlace>();
+  /** By queue, the organization behind which the next sweep goes on. */
+  readonly #places = new Map<string, string>();
 
   constructor(
     context: Context,
@@ -58,7 +50,6 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
     this.#context = context;
     this.#settler = settler;
     this.#running = running;
-    this.#times = times;
     this.#later = new LaterJobs(context, settler);
   }
 
@@ -106,28 +97,20 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
     ];
   }
 
-  /** Sends hints for the jobs that are due. */
+  /** Sends hints for the organizations of which jobs are due. */
   async #sendDueHints(): Promise<void> {
     const { database, queue, clock } = this.#context;
-    const { hintRetryMs = 0 } = this.#times;
     for (const name of jobQueues) {
       if (!queue.isConnected()) continue;
       const now = clock.now();
-      // Queued jobs had a hint when they were accepted, so reading them is useless while enough hints wait.
-      const isLow = queue.isRunningLow(name);
-      const due = isLow
-        ? await findDueJobs(database.read, 'queued', name, now - hintRetryMs, dueMax)
-        : [];
-      // Most waiting ones had none, because their deadline was too far away.
-      const resumed = isLow
-        ? await findDueJobs(database.read, 'waiting', name, now, dueMax)
-        : await nextWaiting(database.read, name, this.#places, now);
+      const after = this.#places.get(name) ?? '';
+      const options = { after, dueBy: now, limit: groupsMax };
+      const { due, next } = await findDueOrganizations(database.read, name, options);
+      this.#places.set(name, next);
       const round = roundOf(now);
       queue.sendHints(
         name,
-        [...due, ...resumed].map((job) =>
-          hintOf(job, hintRetryMs === 0 ? job.epoch : `${job.epoch}-${round}`),
-        ),
+        due.map((job) => hintOf(job, `${job.epoch}-${round}`)),
       );
     }
   }
@@ -151,22 +134,4 @@ function settleClaim(settler: Settler, job: ExpiredJob, outcome: AttemptOutcome)
 /** Whether it is known that the code of a claim has not begun. Only a last attempt records that it begins. */
 function hasNotBegun(job: ExpiredJob): boolean {
   return isLastAttempt(job) && job.begun === -job.epoch;
-}
-
-/**
- * Waiting jobs while the queue has enough hints, which may all be of one organization, as the longest-due jobs may be: so
- * each sweep reads those behind the last, and a job of another organization has its turn however many there are.
- */
-async function nextWaiting(
-  db: Handle,
-  name: (typeof jobQueues)[number],
-  places: Map<string, DuePlace>,
-  now: number,
-) {
-  const after = places.get(name) ?? firstPlace;
-  const jobs = await findWaitingAfter(db, name, after, now, waitingMax);
-  const last = jobs.at(-1);
-  const isAll = jobs.length < waitingMax || last === undefined;
-  places.set(name, isAll ? firstPlace : { due_at: Number(last.due_at), id: last.id });
-  return jobs;
 }

@@ -55,6 +55,7 @@ export async function retryJob(
     triggerType: 'api',
     skill,
     maxAttempts: skill.maxAttempts,
+    priority: job.priority,
     input: job.input,
     agentOverrides: job.agent_overrides,
     retryOf: job.id,

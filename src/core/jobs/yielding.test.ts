@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { QueueName } from '../../kernel/queues.ts';
+import type { JobQueue } from './queues.ts';
 import { createYieldSlot } from './yielding.ts';
 
-/** Consumers that only count the yielded slots. */
-function counting(...names: QueueName[]) {
-  const yielded = new Map<QueueName, number>();
-  const add = (name: QueueName, n: number) => void yielded.set(name, (yielded.get(name) ?? 0) + n);
-  const consumers = new Map(
+/** Runners that only count the yielded slots. */
+function counting(...names: JobQueue[]) {
+  const yielded = new Map<JobQueue, number>();
+  const add = (name: JobQueue, n: number) => void yielded.set(name, (yielded.get(name) ?? 0) + n);
+  const runners = new Map(
     names.map((name) => [
       name,
       {
@@ -17,12 +17,12 @@ function counting(...names: QueueName[]) {
       },
     ]),
   );
-  return { consumers, yieldedOf: (name: QueueName) => yielded.get(name) ?? 0 };
+  return { runners, yieldedOf: (name: JobQueue) => yielded.get(name) ?? 0 };
 }
 
 test('yields slots of the named queue, and takes them back', () => {
-  const { consumers, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
-  const yieldSlot = createYieldSlot(consumers, 10);
+  const { runners, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
+  const yieldSlot = createYieldSlot(runners, 10);
 
   const resume = yieldSlot('scheduled-jobs', 'default');
 
@@ -32,8 +32,8 @@ test('yields slots of the named queue, and takes them back', () => {
 });
 
 test('yields at most the given number of slots of all queues together', () => {
-  const { consumers, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
-  const yieldSlot = createYieldSlot(consumers, 2);
+  const { runners, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
+  const yieldSlot = createYieldSlot(runners, 2);
 
   const first = yieldSlot('skill-execution', 'default');
   yieldSlot('scheduled-jobs', 'default');
@@ -48,8 +48,8 @@ test('yields at most the given number of slots of all queues together', () => {
 });
 
 test('counts a slot once that is taken back twice', () => {
-  const { consumers, yieldedOf } = counting('skill-execution');
-  const yieldSlot = createYieldSlot(consumers, 1);
+  const { runners, yieldedOf } = counting('skill-execution');
+  const yieldSlot = createYieldSlot(runners, 1);
 
   const resume = yieldSlot('skill-execution', 'default');
   resume();
@@ -60,8 +60,8 @@ test('counts a slot once that is taken back twice', () => {
   expect(yieldedOf('skill-execution')).toBe(1);
 });
 
-test('yields nothing where the queue has no consumer', () => {
+test('yields nothing where the queue has no runner', () => {
   const yieldSlot = createYieldSlot(new Map(), 1);
 
-  expect(() => yieldSlot('webhooks', 'default')()).not.toThrow();
+  expect(() => yieldSlot('scheduled-jobs', 'default')()).not.toThrow();
 });

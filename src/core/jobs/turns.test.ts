@@ -1,0 +1,281 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { propertyRuns } from '../../../test/support/soak.ts';
+import { type DueJob, keptSlots, mayBegin, Turns } from './turns.ts';
+
+/** How many runs an organization gets while so many have endless work and one run after the other ends. */
+function sharesOf(slots: number, organizations: number): number[] {
+  const own = Array.from({ length: organizations }, () => 0);
+  const begin = () => {
+    for (;;) {
+      const taken = own.reduce((a, b) => a + b, 0);
+      const next = own.findIndex((mine) =>
+        mayBegin({ slots, taken, own: mine, othersWait: organizations > 1 }),
+      );
+      if (next === -1) return;
+      own[next] = (own[next] ?? 0) + 1;
+    }
+  };
+  own[0] = slots;
+  for (let i = 0; i < 10 * slots; i++) {
+    const most = own.indexOf(Math.max(...own));
+    own[most] = (own[most] ?? 0) - 1;
+    begin();
+  }
+  return own;
+}
+
+/** A job whose id says whose it is. */
+const job = (organization: string, key: string, priority = 1, due = 0): DueJob => ({
+  id: `${organization}/${key}/${priority}/${due}`,
+  organization_id: organization,
+  api_key_id: key,
+  priority,
+  due_at: due,
+});
+const jobs = (count: number, organization: string, key: string, priority = 1) =>
+  Array.from({ length: count }, (_, i) => job(organization, key, priority, i));
+
+/** The queue of one process: what waits, what runs, and the turns that decide. */
+function process(slots: number) {
+  const turns = new Turns(slots);
+  const waiting = new Map<string, DueJob[]>();
+  const running: DueJob[] = [];
+  const claim = () => {
+    while (turns.mayClaim()) {
+      const candidates = turns.candidates();
+      turns.beginClaim(candidates);
+      const due = candidates.flatMap(({ organization_id }) => waiting.get(organization_id) ?? []);
+      const round = turns.round(candidates, due);
+      for (let next = round.next(); next !== undefined; next = round.next()) {
+        const { organization_id, id } = next;
+        const left = waiting.get(organization_id)?.filter((one) => one.id !== id) ?? [];
+        waiting.set(organization_id, left);
+        turns.begin(next);
+        running.push(next);
+      }
+      turns.endClaim(candidates, round.left());
+    }
+  };
+  return {
+    turns,
+    running,
+    send(...sent: DueJob[]) {
+      for (const one of sent) {
+        const before = waiting.get(one.organization_id) ?? [];
+        waiting.set(one.organization_id, [...before, one]);
+        turns.announce(one.organization_id);
+      }
+      claim();
+    },
+    /** Ends the run that began first, or the one at a place. */
+    end(place = 0) {
+      const [ended] = running.splice(place, 1);
+      if (ended !== undefined) turns.end(ended.organization_id);
+      claim();
+      return ended;
+    },
+    runsOf: (organization: string) =>
+      running.filter(({ organization_id }) => organization_id === organization).length,
+  };
+}
+
+describe('the share of an organization', () => {
+  test('is a third of the slots for each of two, and a third stays free', () => {
+    expect(sharesOf(120, 2)).toEqual([40, 40]);
+  });
+
+  test('leaves slots free, however many organizations there are', () => {
+    for (const organizations of [2, 3, 5, 10]) {
+      const shares = sharesOf(120, organizations);
+      expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
+      expect(shares.reduce((a, b) => a + b, 0)).toBeLessThan(120);
+    }
+  });
+
+  test('is every slot while no other one waits', () => {
+    expect(mayBegin({ slots: 120, taken: 80, own: 60, othersWait: true })).toBe(false);
+    expect(mayBegin({ slots: 120, taken: 80, own: 60, othersWait: false })).toBe(true);
+  });
+
+  test('of a single slot is that slot; from two slots on some are kept for organizations that run nothing', () => {
+    expect([1, 2, 16, 17, 64].map(keptSlots)).toEqual([0, 1, 1, 2, 4]);
+    for (let slots = 2; slots < 100; slots++) {
+      expect(mayBegin({ slots, taken: slots, own: 0, othersWait: true })).toBe(true);
+      expect(mayBegin({ slots, taken: slots, own: slots, othersWait: false })).toBe(false);
+      expect(mayBegin({ slots, taken: slots + keptSlots(slots), own: 0, othersWait: true })).toBe(
+        false,
+      );
+    }
+  });
+});
+
+describe('turns', () => {
+  test('give a quiet organization a slot at once beside one that has all of them and a thousand waiting jobs', () => {
+    const { send, runsOf } = process(16);
+    send(...jobs(1_000, 'loud', 'a'));
+    expect(runsOf('loud')).toBe(16);
+
+    send(job('quiet', 'b'));
+
+    expect(runsOf('quiet')).toBe(1);
+  });
+
+  test('of one slot go round over organizations', () => {
+    const { send, end } = process(1);
+    send(...jobs(3, 'a', 'k'), ...jobs(3, 'b', 'k'), ...jobs(1, 'c', 'k'));
+
+    const order = Array.from({ length: 7 }, () => end()?.organization_id);
+
+    expect(order).toEqual(['a', 'b', 'c', 'a', 'b', 'a', 'b']);
+  });
+
+  test('of an organization go round over its keys, in the order in which each of them sent its jobs', () => {
+    const { send, end } = process(1);
+    send(...jobs(100, 'a', 'sharded'), ...jobs(2, 'a', 'one'), ...jobs(2, 'a', 'two'));
+
+    const order = Array.from({ length: 7 }, () => end()?.id);
+
+    expect(order).toEqual([
+      'a/one/1/0',
+      'a/sharded/1/0',
+      'a/two/1/0',
+      'a/one/1/1',
+      'a/sharded/1/1',
+      'a/two/1/1',
+      'a/sharded/1/2',
+    ]);
+  });
+
+  test('give the higher priority first, and every eighth one to the oldest job of a lower priority', () => {
+    const { send, end } = process(1);
+    send(job('a', 'k', 0, -1), ...jobs(20, 'a', 'k', 0));
+    send(job('a', 'k', 2, 50), job('a', 'k', 1, 60), job('a', 'm', 1, 40));
+
+    const order = Array.from({ length: 24 }, () => end()?.priority);
+
+    expect(order.indexOf(1)).toBe(7);
+    expect(order.filter((priority) => priority === 0).length).toBe(21);
+    expect([order[7], order[15], order[23]]).toEqual([1, 2, 1]);
+  });
+
+  test('never order jobs between organizations by priority', () => {
+    const { send, end } = process(1);
+    send(...jobs(2, 'low', 'k', 2), ...jobs(2, 'high', 'k', 0));
+
+    expect(Array.from({ length: 4 }, () => end()?.organization_id)).toEqual([
+      'low',
+      'high',
+      'low',
+      'high',
+    ]);
+  });
+
+  test('offer slots to jobs as they are accepted only by the same rule', () => {
+    const { turns, send, end } = process(2);
+    const offered = (...organizations: string[]) => organizations.map(turns.offerSlots());
+    expect(offered('a')).toEqual([false]);
+    turns.offersSlots = true;
+
+    expect(offered('a', 'a', 'a', 'b')).toEqual([true, true, false, true]);
+    send(...jobs(3, 'a', 'k'));
+    expect(offered('a', 'b', 'b', 'c')).toEqual([false, true, false, false]);
+    end();
+    expect(offered('a', 'b')).toEqual([false, true]);
+  });
+
+  test('offer none of the slots that a claim under way may fill', () => {
+    const turns = new Turns(2);
+    turns.offersSlots = true;
+    turns.announce('a');
+    const candidates = turns.candidates();
+
+    expect(turns.beginClaim(candidates)).toBe(3);
+    expect(turns.offerSlots()('b')).toBe(false);
+    turns.endClaim(candidates, new Set());
+
+    expect(turns.offerSlots()('b')).toBe(true);
+  });
+
+  test('keep what is announced while a claim is under way', () => {
+    const turns = new Turns(2);
+    turns.announce('a');
+    const candidates = turns.candidates();
+    turns.beginClaim(candidates);
+    turns.announce('a');
+    turns.announce('b');
+
+    turns.endClaim(candidates, new Set());
+
+    expect(['a', 'b'].map((id) => turns.isWaiting(id))).toEqual([true, true]);
+  });
+
+  test('count a yielded slot as free, until it is taken back', () => {
+    const { turns, send, runsOf } = process(1);
+    send(...jobs(3, 'a', 'k'));
+
+    const resume = turns.yieldSlot('a');
+    send();
+    expect(runsOf('a')).toBe(2);
+    resume();
+    resume();
+
+    expect(turns.mayClaim()).toBe(false);
+  });
+});
+
+test('whatever is sent, nothing starves, no share is exceeded, and all slots are used by one that is alone', () => {
+  const sending = fc.record({
+    organization: fc.integer({ min: 0, max: 4 }),
+    key: fc.integer({ min: 0, max: 2 }),
+    priority: fc.integer({ min: 0, max: 2 }),
+    count: fc.integer({ min: 1, max: 30 }),
+  });
+  const command = fc.oneof(sending, fc.nat({ max: 40 }));
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 20 }),
+      fc.array(command, { maxLength: 60 }),
+      (slots, all) => {
+        const { send, end, running, runsOf, turns } = process(slots);
+        let sent = 0;
+        let ended = 0;
+        for (const one of all) {
+          if (typeof one === 'number') {
+            if (end(running.length === 0 ? 0 : one % running.length) !== undefined) ended += 1;
+          } else {
+            const { organization, key, priority, count } = one;
+            send(
+              ...Array.from({ length: count }, () =>
+                job(`${organization}`, `${key}`, priority, sent++),
+              ),
+            );
+          }
+          expect(running.length).toBeLessThanOrEqual(slots + keptSlots(slots));
+          expect(turns.mayClaim()).toBe(false);
+          for (let id = 0; id < 5; id++) {
+            expect(runsOf(`${id}`)).toBeLessThanOrEqual(slots);
+            // A place is left for one that runs nothing, or all of the kept ones are taken.
+            const isOut = turns.isWaiting(`${id}`) && runsOf(`${id}`) === 0;
+            if (isOut) expect(running.length).toBe(slots + keptSlots(slots));
+          }
+        }
+        while (end() !== undefined) ended += 1;
+        expect(ended).toBe(sent);
+      },
+    ),
+    propertyRuns(100, 1_000),
+  );
+});
+
+test('a job waits for at most so many of its organization, of whatever priority and key those are', () => {
+  const { send, end } = process(1);
+  send(...jobs(30, 'a', 'k', 0), job('a', 'k', 2, -1));
+  let before = 0;
+  for (let one = end(); one !== undefined && one.priority !== 2; one = end()) {
+    before += 1;
+    send(job('a', 'k', 0, 1_000 + before));
+  }
+
+  expect(before).toBe(7);
+});

@@ -1,0 +1,353 @@
+/**
+ * Turns: which due jobs of one queue begin in this process, and how organizations share its slots. Pure: the jobs come from
+ * the rows (`turns.store.ts`), and `JobRunner` claims what is picked here. It promises:
+ *
+ * - Organizations go round: the one that runs the fewest jobs begins the next, among equal ones the one whose last turn was
+ *   longest ago. While others wait, none begins a run beyond its share: half of the slots that the others leave free.
+ * - Some slots are kept for organizations that run nothing: one for each 16, from a concurrency of 2 on. They come on top of
+ *   the concurrency, of which an organization that is alone may use everything.
+ * - Within an organization a higher priority goes first; every eighth of its jobs is the oldest one of a lower priority.
+ * - Within a priority, API keys go round; within a key, the job that has been due the longest is first.
+ *
+ * It has more than 300 lines because the state of the turns and the order of one claim have to be read together.
+ */
+import { once } from '../../kernel/once.ts';
+
+/** From the first to the last; the column of a job has the place in this list. */
+export const priorities = ['high', 'normal', 'low'] as const;
+export type Priority = (typeof priorities)[number];
+export const normalPriority = priorities.indexOf('normal');
+
+/** One more slot for each of so many, for organizations that run nothing. */
+const slotsPerKept = 16;
+/** Every so many jobs of an organization, one of a lower priority begins. */
+const lowerEvery = 8;
+/** Organizations whose jobs one claim reads. */
+const readMax = 32;
+
+/** What slots are taken, as an organization finds them. */
+export interface SlotUse {
+  readonly slots: number;
+  /** Slots taken by all organizations. */
+  readonly taken: number;
+  /** Slots taken by this one. */
+  readonly own: number;
+  /** Whether jobs of another organization wait for a slot. */
+  readonly othersWait: boolean;
+}
+
+/** Slots beyond the others in which only organizations begin that run nothing; none beside a single slot, which serializes runs. */
+export function keptSlots(slots: number): number {
+  return slots === 1 ? 0 : Math.ceil(slots / slotsPerKept);
+}
+
+/**
+ * Whether an organization may begin one more run. While another one waits, it takes at most half of the slots
+ * that the others leave free. So newcomers find free slots, and no run is interrupted for them.
+ */
+export function mayBegin({ slots, taken, own, othersWait }: SlotUse): boolean {
+  if (own <= 0) return taken < slots + keptSlots(slots);
+  if (taken >= slots) return false;
+  const leftByOthers = slots - (taken - own);
+  return !othersWait || 2 * (own + 1) <= leftByOthers;
+}
+
+/** Whose a job is. */
+interface Owner {
+  readonly organization_id: string;
+  readonly api_key_id: string;
+}
+
+/** A due job, as the rows have it. */
+export interface DueJob extends Owner {
+  readonly id: string;
+  /** Its place in `priorities`. */
+  readonly priority: number;
+  readonly due_at: number;
+}
+
+/** An organization whose jobs are to be read: the keys behind the one that had the last turn come first. */
+export interface Candidate {
+  readonly organization_id: string;
+  readonly after_key: string;
+}
+
+/** What decides about the next turn. */
+interface Rank {
+  /** Slots. */
+  own: number;
+  /** The number of the last turn. */
+  turn: number;
+}
+
+/** What this process knows of an organization; kept while it runs jobs here, or some wait. */
+interface Share extends Rank {
+  /** Whether jobs of it may be due. */
+  isWaiting: boolean;
+  /** Whether that was announced since the last claim began. */
+  isAnnounced: boolean;
+  /** Jobs that it has begun. */
+  begun: number;
+  /** The API key of the last one. */
+  key: string;
+}
+
+/** The turns of one queue in this process. */
+export class Turns {
+  readonly #slots: number;
+  readonly #shares = new Map<string, Share>();
+  /** Whether jobs may begin here as they are accepted. */
+  offersSlots = false;
+  #taken = 0;
+  #waiting = 0;
+  #turn = 0;
+  /** Slots that a claim under way may fill. */
+  #reserved = 0;
+
+  constructor(slots: number) {
+    this.#slots = slots;
+  }
+
+  /** Jobs of the organization may be due. */
+  announce(organizationId: string): void {
+    const share = this.#shareOf(organizationId);
+    if (!share.isWaiting) this.#waiting += 1;
+    share.isWaiting = true;
+    share.isAnnounced = true;
+  }
+
+  /** Whether a job of the organization may begin now. */
+  mayBegin(organizationId: string): boolean {
+    const share = this.#shares.get(organizationId);
+    return this.#hasPlace(share?.own ?? 0, this.#waiting > (share?.isWaiting ? 1 : 0));
+  }
+
+  /** Whether jobs of the organization may be due. */
+  isWaiting(organizationId: string): boolean {
+    return this.#shares.get(organizationId)?.isWaiting === true;
+  }
+
+  /** Whether jobs may be due that may begin now. */
+  mayClaim(): boolean {
+    return this.candidates(1).length > 0;
+  }
+
+  /** The waiting organizations that may begin a job, those whose turn is next. */
+  candidates(max = readMax): Candidate[] {
+    if (this.#waiting === 0 || this.#free() <= 0) return [];
+    const found: [string, Share][] = [];
+    for (const entry of this.#shares) {
+      const [id, { isWaiting }] = entry;
+      if (isWaiting && this.mayBegin(id)) found.push(entry);
+      if (max === 1 && found.length === 1) break;
+    }
+    return found
+      .toSorted(([, a], [, b]) => inTurn(a, b))
+      .slice(0, max)
+      .map(([organization_id, { key }]) => ({ organization_id, after_key: key }));
+  }
+
+  /** A claim of jobs of the candidates begins: how many it may take. Until `endClaim` their slots are offered to none. */
+  beginClaim(candidates: readonly Candidate[]): number {
+    this.#reserved = this.#free();
+    for (const { organization_id } of candidates)
+      this.#shareOf(organization_id).isAnnounced = false;
+    return this.#reserved;
+  }
+
+  /** The order in which due jobs of the candidates begin. */
+  round(candidates: readonly Candidate[], due: readonly DueJob[]): Round {
+    const shares = candidates.map(({ organization_id }): [string, Share] => [
+      organization_id,
+      this.#shareOf(organization_id),
+    ]);
+    const unread = this.#waiting - shares.filter(([, { isWaiting }]) => isWaiting).length;
+    return new Round(
+      { slots: this.#slots, taken: this.#taken, unread, turn: this.#turn },
+      shares,
+      due,
+    );
+  }
+
+  /** The claim has ended; jobs of the organizations in `left` wait on. */
+  endClaim(candidates: readonly Candidate[], left: ReadonlySet<string>): void {
+    this.#reserved = 0;
+    for (const { organization_id } of candidates) {
+      const share = this.#shareOf(organization_id);
+      const isWaiting = share.isAnnounced || left.has(organization_id);
+      if (share.isWaiting && !isWaiting) this.#waiting -= 1;
+      share.isWaiting = isWaiting;
+      this.#forgetIfIdle(organization_id, share);
+    }
+  }
+
+  /** A job takes a slot, and its organization has had a turn. */
+  begin({ organization_id, api_key_id }: Owner): void {
+    const share = this.#take(organization_id, 1);
+    this.#turn += 1;
+    share.turn = this.#turn;
+    share.begun += 1;
+    share.key = api_key_id;
+  }
+
+  /** A job of the organization gives its slot back. */
+  end(organizationId: string): void {
+    this.#take(organizationId, -1);
+  }
+
+  /** Yields the slot of a job; the returned function (resume) takes it back. */
+  yieldSlot(organizationId: string): () => void {
+    this.#take(organizationId, -1);
+    return once(() => this.#take(organizationId, 1));
+  }
+
+  /**
+   * Offers slots to jobs that are being accepted, each named by its organization; the returned function counts those
+   * that it has offered. None is offered to an organization of which earlier jobs wait.
+   */
+  offerSlots(): (organizationId: string) => boolean {
+    const offered = new Map<string, number>();
+    let all = this.#reserved;
+    return (id) => {
+      const share = this.#shares.get(id);
+      const before = offered.get(id) ?? 0;
+      const own = (share?.own ?? 0) + before;
+      const isNext = this.offersSlots && !share?.isWaiting;
+      if (!isNext || !this.#hasPlace(own, this.#waiting > 0, all)) return false;
+      offered.set(id, before + 1);
+      all += 1;
+      return true;
+    };
+  }
+
+  #hasPlace(own: number, othersWait: boolean, more = 0): boolean {
+    return mayBegin({ slots: this.#slots, taken: this.#taken + more, own, othersWait });
+  }
+
+  #free(): number {
+    return Math.max(0, this.#slots + keptSlots(this.#slots) - this.#taken);
+  }
+
+  #take(organizationId: string, slots: 1 | -1): Share {
+    const share = this.#shareOf(organizationId);
+    share.own += slots;
+    this.#taken += slots;
+    this.#forgetIfIdle(organizationId, share);
+    return share;
+  }
+
+  #shareOf(organizationId: string): Share {
+    const known = this.#shares.get(organizationId);
+    if (known !== undefined) return known;
+    const share = { own: 0, isWaiting: false, isAnnounced: false, turn: 0, begun: 0, key: '' };
+    this.#shares.set(organizationId, share);
+    return share;
+  }
+
+  /** Else one would be kept for each organization that there has ever been. */
+  #forgetIfIdle(organizationId: string, { own, isWaiting }: Share): void {
+    if (own === 0 && !isWaiting) this.#shares.delete(organizationId);
+  }
+}
+
+/** The fewest runs first, then the longest without a turn. */
+const inTurn = (a: Rank, b: Rank) => a.own - b.own || a.turn - b.turn;
+
+/** An organization in a round. */
+interface Turn extends Rank {
+  begun: number;
+  key: string;
+  /** By priority, then by key: the jobs that have not begun, the longest due first. */
+  readonly levels: Map<string, DueJob[]>[];
+  left: number;
+}
+
+/** The order of one claim. It changes nothing in `Turns`: a transaction may be repeated. */
+export class Round {
+  readonly #use: { readonly slots: number; taken: number; readonly unread: number; turn: number };
+  readonly #turns = new Map<string, Turn>();
+
+  constructor(
+    use: { slots: number; taken: number; unread: number; turn: number },
+    shares: readonly (readonly [string, Share])[],
+    due: readonly DueJob[],
+  ) {
+    this.#use = { ...use };
+    for (const [id, { own, turn, begun, key }] of shares) {
+      const levels = priorities.map(() => new Map<string, DueJob[]>());
+      this.#turns.set(id, { own, turn, begun, key, levels, left: 0 });
+    }
+    for (const job of due) {
+      const turn = this.#turns.get(job.organization_id);
+      const level = turn?.levels[job.priority];
+      if (turn === undefined || level === undefined) continue;
+      turn.left += 1;
+      const ofKey = level.get(job.api_key_id);
+      if (ofKey === undefined) level.set(job.api_key_id, [job]);
+      else ofKey.push(job);
+    }
+  }
+
+  /** The next job that may begin. */
+  next(): DueJob | undefined {
+    const turn = this.#nextTurn();
+    if (turn === undefined) return undefined;
+    const job = nextJob(turn);
+    turn.left -= 1;
+    turn.own += 1;
+    turn.begun += 1;
+    turn.key = job.api_key_id;
+    this.#use.taken += 1;
+    this.#use.turn += 1;
+    turn.turn = this.#use.turn;
+    return job;
+  }
+
+  /** A job that was picked is another process's: its slot is free. */
+  lose({ organization_id }: DueJob): void {
+    const turn = this.#turns.get(organization_id);
+    if (turn !== undefined) turn.own -= 1;
+    this.#use.taken -= 1;
+  }
+
+  /** The organizations that have more due jobs. */
+  left(): Set<string> {
+    const left = [...this.#turns].filter(([, turn]) => turn.left > 0);
+    return new Set(left.map(([id]) => id));
+  }
+
+  #nextTurn(): Turn | undefined {
+    const waiting = [...this.#turns.values()].filter(({ left }) => left > 0);
+    const othersWait = this.#use.unread + waiting.length > 1;
+    let first: Turn | undefined;
+    for (const turn of waiting) {
+      if (!mayBegin({ ...this.#use, own: turn.own, othersWait })) continue;
+      if (first === undefined || inTurn(turn, first) < 0) first = turn;
+    }
+    return first;
+  }
+}
+
+/** Removes and returns the next job of an organization. */
+function nextJob({ levels, begun, key }: Turn): DueJob {
+  const [highest, ...lower] = levels.filter((level) => level.size > 0) as [
+    Map<string, DueJob[]>,
+    ...Map<string, DueJob[]>[],
+  ];
+  if (lower.length > 0 && (begun + 1) % lowerEvery === 0) {
+    const heads = lower.flatMap((level) => [...level].map(([of, jobs]) => ({ of, level, jobs })));
+    const oldest = heads.reduce((a, b) => (dueAt(b.jobs) < dueAt(a.jobs) ? b : a));
+    return shift(oldest.level, oldest.of);
+  }
+  const keys = [...highest.keys()].toSorted();
+  return shift(highest, keys.find((one) => one > key) ?? (keys[0] as string));
+}
+
+const dueAt = ([first]: readonly DueJob[]) => first?.due_at ?? Number.POSITIVE_INFINITY;
+
+function shift(level: Map<string, DueJob[]>, key: string): DueJob {
+  const jobs = level.get(key) as DueJob[];
+  const job = jobs.shift() as DueJob;
+  if (jobs.length === 0) level.delete(key);
+  return job;
+}

@@ -1,0 +1,288 @@
+/** Turns, decided from the rows, on both databases and with both queues. */
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { BullmqQueue } from '../../src/adapters/queue/bullmq.ts';
+import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
+import type { Queue } from '../../src/adapters/queue/queue.ts';
+import { createRedisBus } from '../../src/adapters/redis/bus.ts';
+import { Redis } from '../../src/adapters/redis/redis.ts';
+import { JobRunner } from '../../src/core/jobs/runner.ts';
+import { findDueOrganizations, findTurns } from '../../src/core/jobs/turns.store.ts';
+import { Turns } from '../../src/core/jobs/turns.ts';
+import type { Bus } from '../../src/kernel/bus.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const name = 'skill-execution';
+const silent = createLogger('silent');
+
+/** What one process has of a queue. */
+interface Stores {
+  readonly queue: Queue;
+  readonly bus: Bus | null;
+}
+
+let server: RedisServer | undefined;
+beforeAll(async () => {
+  server = findRedis() === undefined ? undefined : await startRedis();
+});
+afterAll(() => server?.close());
+
+const inMemory = async (): Promise<Stores> => {
+  const queue = new MemoryQueue(silent);
+  onTestFinished(() => queue.close());
+  return { queue, bus: null };
+};
+
+const inRedis = async (): Promise<Stores> => {
+  const redis = new Redis(server?.url ?? '', silent);
+  await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
+  const queue = new BullmqQueue(redis, silent);
+  onTestFinished(async () => {
+    await queue.close();
+    await redis.close();
+  });
+  return { queue, bus: createRedisBus(redis) };
+};
+
+const queues = findRedis() === undefined ? [inMemory] : [inMemory, inRedis];
+const cases = (await engines()).flatMap((engine) =>
+  queues.map((open) => ({ engine, open, title: `${engine.name}, a queue ${open.name}` })),
+);
+
+/** A process that runs jobs of the world in so many slots. */
+async function startProcess(world: JobsWorld, { queue, bus }: Stores, slots: number, of = 'one') {
+  const { admission, performer, running, pool, context } = world.worker(of);
+  const turns = new Turns(slots);
+  const parts = { queue: name, turns, admission, performer, running } as const;
+  const runner = new JobRunner({ ...context, queue, bus }, parts);
+  const consumer = queue.consume(name, ({ organizationId = '' }) =>
+    runner.announce(organizationId),
+  );
+  const passedOn = bus?.listen('due-jobs', (message) =>
+    runner.announceHere(message.split(' ')[1] as string),
+  );
+  await passedOn?.ready;
+  const ended = new Set<string>();
+  const jobIds = () => pool.runs.map(({ request }) => request.context.jobId);
+  const underWay = () => jobIds().filter((id) => !ended.has(id));
+  onTestFinished(async () => {
+    passedOn?.stop();
+    await consumer.stop();
+  });
+  return {
+    runner,
+    turns,
+    jobIds,
+    underWay,
+    /** Ends the run of a job, or the one that began first. */
+    end(id = underWay()[0]) {
+      const run = pool.runs.find(({ request }) => request.context.jobId === id);
+      if (run === undefined || id === undefined) throw new Error('Nothing runs.');
+      ended.add(id);
+      run.end(completed());
+    },
+    /** Waits until so many runs have begun, from the start on. */
+    begun: (count: number) =>
+      waitFor(() => jobIds().length >= count && jobIds(), { describe: `${count} runs have begun` }),
+  };
+}
+
+describe.each(cases)('on $title', ({ engine, open }) => {
+  async function setUp(slots: number) {
+    await server?.command('FLUSHALL');
+    const stores = await open();
+    const world = await jobsWorld(engine, { queue: stores.queue });
+    const process = await startProcess(world, stores, slots);
+    const tenant = async (organizationId: string) => {
+      const { keyId: apiKeyId } = await world.callerOf(organizationId);
+      return { organizationId, apiKeyId };
+    };
+    return { ...process, world, stores, tenant };
+  }
+
+  test('the first job of a quiet organization begins beside a thousand of a loud one that has all slots', async () => {
+    const { world, tenant, begun, underWay } = await setUp(4);
+    const [loud, quiet] = [await tenant('loud'), await tenant('quiet')];
+    const row = await world.row((await world.submit(loud)).id);
+    await begun(1);
+    const waiting = Array.from({ length: 1_000 }, () => ({
+      ...{ ...row, id: newId(), status: 'queued' as const, attempt: 0, epoch: 0, due_at: 1 },
+    }));
+    await world.database.write((tx) => tx.insert('jobs', waiting));
+    for (let i = 0; i < 3; i++) await world.submit(loud);
+    await begun(4);
+
+    const first = await world.submit(quiet);
+
+    await waitFor(() => underWay().includes(first.id), { describe: 'its job has begun' });
+    expect(underWay()).toHaveLength(5);
+  });
+
+  test('keys of an organization go round, and jobs of one key begin in their order', async () => {
+    const { world, tenant, begun, end, turns } = await setUp(1);
+    const { organizationId, apiKeyId: first } = await tenant('acme');
+    const { keyId: second } = await world.callerOf(organizationId);
+    const owners = new Map<string, string>();
+    const submit = async (apiKeyId: string) => {
+      world.clock.advance(1);
+      const { id } = await world.submit({ organizationId, apiKeyId });
+      owners.set(id, apiKeyId);
+      return id;
+    };
+    const ids = [await submit(first)];
+    await begun(1);
+    for (let i = 0; i < 4; i++) ids.push(await submit(first));
+    const others = [await submit(second), await submit(second)];
+
+    await waitFor(() => turns.isWaiting(organizationId), { describe: 'a hint has come' });
+    for (let i = 1; i < 7; i++) {
+      end();
+      await begun(i + 1);
+    }
+
+    const order = await begun(7);
+    expect(order.map((id) => owners.get(id))).toEqual([
+      first,
+      second,
+      first,
+      second,
+      first,
+      first,
+      first,
+    ]);
+    expect(order.filter((id) => ids.includes(id))).toEqual(ids);
+    expect(order.filter((id) => others.includes(id))).toEqual(others);
+  });
+
+  test('a higher priority goes first, and every eighth job is of a lower one', async () => {
+    const { world, tenant, begun, end, turns } = await setUp(1);
+    const acme = await tenant('acme');
+    const priorities = new Map<string, number>();
+    const submit = async (priority: number) => {
+      world.clock.advance(1);
+      const { id } = await world.submit({ ...acme, priority });
+      priorities.set(id, priority);
+    };
+    await submit(0);
+    await begun(1);
+    for (const priority of [2, 1, 1, ...Array.from({ length: 9 }, () => 0)]) await submit(priority);
+
+    await waitFor(() => turns.isWaiting('acme'), { describe: 'a hint has come' });
+    for (let i = 1; i < 13; i++) {
+      end();
+      await begun(i + 1);
+    }
+
+    const order = (await begun(13)).map((id) => priorities.get(id));
+    expect(order).toEqual([0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 1]);
+  });
+
+  test('jobs whose hints were lost begin after a sweep, also one that waits for its retry', async () => {
+    const { world, tenant, runner } = await setUp(4);
+    const acme = await tenant('acme');
+    await runner.stop();
+    const { id } = await world.submit({ ...acme, maxAttempts: 2 });
+    await world.attempt(id, failed());
+    const lost = await world.submit(acme);
+    const next = await startProcess(world, { queue: (await open()).queue, bus: null }, 4, 'two');
+    world.clock.advance(60_000);
+
+    const due = await findDueOrganizations(world.database.read, name, {
+      ...{ after: '', dueBy: world.clock.now(), limit: 10 },
+    });
+    for (const { organization_id } of due.due) next.runner.announceHere(organization_id);
+
+    expect((await next.begun(2)).toSorted()).toEqual([id, lost.id].toSorted());
+  });
+});
+
+describe
+  .skipIf(findRedis() === undefined)
+  .each((await engines()).filter(({ name }) => name === 'PostgreSQL'))(
+  'two processes on $name and Redis',
+  (engine) => {
+    async function setUp(slots: readonly [number, number]) {
+      await server?.command('FLUSHALL');
+      const stores = [await inRedis(), await inRedis()] as const;
+      const world = await jobsWorld(engine, { queue: stores[0].queue });
+      const first = await startProcess(world, stores[0], slots[0]);
+      const second = await startProcess(world, stores[1], slots[1], 'two');
+      return { world, first, second };
+    }
+
+    test('claim at once: each job begins once, and none is left', async () => {
+      const { world, first, second } = await setUp([8, 8]);
+      const all = [first, second];
+      const ids = (await Promise.all(Array.from({ length: 200 }, () => world.submit()))).map(
+        ({ id }) => id,
+      );
+
+      await waitFor(
+        () => {
+          for (const process of all) for (const id of process.underWay()) process.end(id);
+          return all.flatMap(({ jobIds }) => jobIds()).length >= ids.length;
+        },
+        { describe: 'all jobs have begun' },
+      );
+
+      expect(all.flatMap(({ jobIds }) => jobIds()).toSorted()).toEqual(ids.toSorted());
+      await Promise.all(all.map(({ runner }) => runner.stop()));
+      await expectConsistent(world.database);
+    });
+
+    test('pass on what one of them has no slot for', async () => {
+      const { world, first, second } = await setUp([1, 30]);
+      for (let i = 0; i < 20; i++) await world.submit();
+
+      await waitFor(() => first.jobIds().length + second.jobIds().length === 20, {
+        describe: 'all of them have begun',
+      });
+      expect(first.jobIds().length).toBeLessThanOrEqual(1);
+    });
+  },
+);
+
+describe.each(await engines())('the rows of turns on $name', (engine) => {
+  test('are read by group, behind the last key first, and never those that are not due', async () => {
+    const world = await jobsWorld(engine);
+    const row = await world.row((await world.submit()).id);
+    const now = world.clock.now();
+    const jobOf = (api_key_id: string, priority: number, due_at: number) => ({
+      ...{ ...row, id: newId(), organization_id: 'acme', api_key_id, priority, due_at },
+    });
+    const rows = [
+      ...Array.from({ length: 3_000 }, (_, i) => jobOf('b', 1, now - 5_000 + i)),
+      ...[jobOf('a', 1, now), jobOf('a', 2, now - 1), jobOf('c', 0, now), jobOf('c', 1, now + 1)],
+    ];
+    await world.database.write(async (tx) => {
+      for (let i = 0; i < rows.length; i += 500) await tx.insert('jobs', rows.slice(i, i + 500));
+    });
+
+    const read = (after_key: string) =>
+      world.database.write((tx) =>
+        findTurns(tx, name, [{ organization_id: 'acme', after_key }], { dueBy: now, ofGroup: 3 }),
+      );
+    const first = await read('');
+    const behind = await read('b');
+    const organizations = await findDueOrganizations(world.database.read, name, {
+      ...{ after: '', dueBy: now, limit: 10 },
+    });
+
+    const shown = ({ due }: typeof first) =>
+      due.map(({ api_key_id, priority, due_at }) => `${api_key_id} ${priority} ${due_at - now}`);
+    const ofB = ['b 1 -5000', 'b 1 -4999', 'b 1 -4998'];
+    expect(shown(first)).toEqual(['a 1 0', 'a 2 -1', ...ofB, 'c 0 0']);
+    expect(new Set(shown(behind))).toEqual(new Set(['c 0 0', 'a 1 0', 'a 2 -1', ...ofB]));
+    expect(new Set(first.cut)).toEqual(new Set(['acme']));
+    expect(organizations.due.map(({ organization_id }) => organization_id)).toEqual([
+      'acme',
+      'default',
+    ]);
+    expect(organizations.next).toBe('');
+  });
+});
