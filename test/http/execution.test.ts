@@ -149,6 +149,43 @@ describe("a skill's input is judged by its schema alone", () => {
   });
 });
 
+describe('x-priority', () => {
+  test('is shown by the job, its retry and its child jobs', async () => {
+    const tenant = await newTenant(platform);
+    const high = { 'x-priority': 'high', prefer: 'wait=30' };
+
+    const failing = await tenant.post(
+      `/api/${play}`,
+      acting({ fail: { message: 'no', retryable: false } }),
+      high,
+    );
+    const retry = await tenant.post(`/api/jobs/${failing.body.job_id}/retry`);
+    const family = await tenant.post(
+      '/api/staged/v1.0/family',
+      { jobs: [{ skill: echo, input: { text: 'child' } }] },
+      { ...high, 'x-priority': 'low' },
+    );
+
+    const priorityOf = async (id: string) => (await tenant.get(`/api/jobs/${id}`)).body.priority;
+    expect(failing.body).toMatchObject({ status: 'failed', priority: 'high' });
+    expect(await priorityOf(retry.body.job_id)).toBe('high');
+    expect(family.body).toMatchObject({ status: 'completed', priority: 'low' });
+    const { body } = await tenant.get(`/api/jobs?parent_job_id=${family.body.job_id}`);
+    expect(await priorityOf(body.data[0].job_id)).toBe('low');
+  });
+
+  test('of any other value is 400, and so is a second one', async () => {
+    const tenant = await newTenant(platform);
+
+    for (const value of ['', 'High', 'urgent', '0', 'high, low', 'x'.repeat(5_000)]) {
+      const response = await tenant.post(`/api/${echo}`, { text: 'x' }, { 'x-priority': value });
+      expectInvalid(response, 'x-priority');
+    }
+    const { body } = await tenant.get('/api/jobs');
+    expect(body.total).toBe(0);
+  });
+});
+
 describe('Prefer: wait=N', () => {
   const fullJob = {
     ...accepted,
@@ -161,6 +198,7 @@ describe('Prefer: wait=N', () => {
     trigger_type: 'api',
     user_id: 'a test',
     queue: 'skill-execution',
+    priority: 'normal',
     run_at: aTimestamp,
     started_at: aTimestamp,
     finished_at: aTimestamp,

@@ -40,7 +40,17 @@ const timedFields = [
 ].sort();
 const fullFields = [
   ...listedFields,
-  ...['input', 'output', 'error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'queue'],
+  ...[
+    'input',
+    'output',
+    'error',
+    'attempt',
+    'max_attempts',
+    'trigger_type',
+    'user_id',
+    'queue',
+    'priority',
+  ],
   ...[
     'run_at',
     'expires_at',
@@ -105,6 +115,7 @@ describe('GET /api/jobs/:jobId', () => {
       trigger_type: 'api',
       user_id: 'ada',
       queue: 'skill-execution',
+      priority: 'normal',
       run_at: aTimestamp,
       expires_at: null,
       started_at: aTimestamp,

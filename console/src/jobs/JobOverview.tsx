@@ -111,6 +111,7 @@ function Ids({ job }: { job: Job }) {
           </Link>,
         ],
         ['Queue', job.queue],
+        ['Priority', job.priority],
         ['Source', sourceText(job.trigger_type)],
         ['Started by', job.user_id],
       ]}

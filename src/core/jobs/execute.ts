@@ -31,7 +31,7 @@ export interface Target {
 
 /** The other parts of a request to run a skill; the first are recorded with its job. */
 export interface ExecutionOptions
-  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType' | 'timing'> {
+  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType' | 'priority' | 'timing'> {
   /** The field of the request's body that the input is; by default the input is the body. */
   readonly inputField?: string;
   /** Fields of the agent that the job has instead of the saved ones. */
@@ -180,6 +180,7 @@ export class Execution {
       triggerType,
       skill,
       maxAttempts: skill.maxAttempts,
+      priority: options.priority,
       input: JSON.stringify(input),
       agentOverrides,
       retryOf: null,

@@ -8,19 +8,21 @@ import {
   IdempotencyKey,
   idempotencyKeyOf,
   OnceGiven,
+  onceGiven,
 } from '../../adapters/http/idempotency-key.ts';
 import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
 import { userFor } from '../../adapters/http/user-id.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { isUnavailable } from '../../kernel/errors.ts';
+import { invalid, isUnavailable } from '../../kernel/errors.ts';
 import type { AcceptedJob } from './accept.ts';
 import type { ExecutionOptions } from './execute.ts';
 import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
 import { timingHeaders, timingOf } from './timing-headers.ts';
+import { type Priority, priorities } from './turns.ts';
 
 /** Headers of every request that runs a skill. */
 export const executionHeaders = {
@@ -32,6 +34,9 @@ export const executionHeaders = {
   ),
   'x-conversation-id': OnceGiven(
     'A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations.',
+  ),
+  'x-priority': OnceGiven(
+    `${priorities.join(', ')}: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else.`,
   ),
   prefer: Prefer,
   ...timingHeaders,
@@ -47,10 +52,19 @@ export function executionOptions(request: FastifyRequest, caller: Caller): Execu
   const key = idempotencyKeyOf(request);
   return {
     ...userFor(request, caller),
+    priority: priorityOf(request),
     triggerType: 'api',
     idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
     timing: isTimed ? timingOf(request) : undefined,
   };
+}
+
+function priorityOf(request: FastifyRequest): number | undefined {
+  const name = onceGiven(request, 'x-priority');
+  if (name === undefined) return undefined;
+  const priority = priorities.indexOf(name as Priority);
+  if (priority === -1) throw invalid('x-priority', `must be one of ${priorities.join(', ')}`);
+  return priority;
 }
 
 /** Answers of every request that runs a skill. */

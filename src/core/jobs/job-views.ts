@@ -8,6 +8,7 @@ import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
 import type { JobRow, ShownJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import type { JobError } from './states.ts';
+import { priorities } from './turns.ts';
 
 /** A job as `202` responses contain it. */
 export function jobSummary(row: Omit<AcceptedJob, 'organization_id'>, status: JobRow['status']) {
@@ -53,6 +54,7 @@ export function jobView(row: ShownJob, tokens: TokenSums) {
     output: row.output === null ? null : (JSON.parse(row.output) as unknown),
     ...timing({ ...row, is_trial: row.agent_overrides !== null }),
     queue: queueOf(row.trigger_type),
+    priority: priorities[row.priority] ?? 'normal',
     retry_of: row.retry_of,
     batch_id: row.batch_id,
     agent_overrides:

@@ -13,6 +13,7 @@ import { runErrorCodes } from '../../kernel/errors.ts';
 import { queueNames } from '../../kernel/queues.ts';
 import { AgentOverrides } from '../agents/agents.schemas.ts';
 import { cancelledError } from './states.ts';
+import { priorities } from './turns.ts';
 
 export const JobStatus = Words(jobStatuses);
 export const TriggerType = Words(triggerTypes);
@@ -144,6 +145,7 @@ const completedJob = {
   output: { text: 'hello' },
   ...timingExample,
   queue: 'skill-execution',
+  priority: 'normal',
   retry_of: null,
   batch_id: null,
   agent_overrides: null,
@@ -178,6 +180,7 @@ export const FullJob = Type.Object(
     output: Type.Unknown({ description: 'null until the job has completed.' }),
     ...timing,
     queue: Words(queueNames),
+    priority: Words(priorities),
     retry_of: Nullable(Id),
     batch_id: {
       ...Nullable(Id),

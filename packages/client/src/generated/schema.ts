@@ -3286,6 +3286,8 @@ export interface components {
             is_trial: boolean;
             /** @enum {string} */
             queue: "skill-execution" | "webhooks" | "scheduled-jobs";
+            /** @enum {string} */
+            priority: "high" | "normal" | "low";
             retry_of: string | null;
             /** @description The batch with which it was accepted; null for other jobs. */
             batch_id: string | null;
@@ -7690,6 +7692,8 @@ export interface operations {
                 "idempotency-key"?: string;
                 /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
+                /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                "x-priority"?: string;
                 /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
                 /** @description The job does not begin before this moment: ISO 8601 with a time zone, in the future, within 365 days. It is queued until then. It may be sent once: 400 validation_error where it is repeated. */
@@ -7741,6 +7745,8 @@ export interface operations {
                 "idempotency-key"?: string;
                 /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
+                /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                "x-priority"?: string;
                 /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
                 /** @description The job does not begin before this moment: ISO 8601 with a time zone, in the future, within 365 days. It is queued until then. It may be sent once: 400 validation_error where it is repeated. */
