@@ -27,6 +27,8 @@ const support = { 'x-agent-id': 'support' };
 const emptyAtRest: Record<string, string> = {
   write_probes: 'a probe of the disk is deleted at once',
 };
+/** Tables that came after a dump was made. */
+const laterThan: Record<string, readonly string[]> = { '0071-keys-of-jobs': ['batches'] };
 
 describe.runIf(isWriting).each(all)('on $name', (engine) => {
   test('a dump of the present schema is made', async () => {
@@ -64,7 +66,7 @@ describe.skipIf(isWriting).each(cases)('a database on $name of $dump', ({ engine
 
   test('is migrated, and has rows in every table', async () => {
     const { database } = await restored();
-    expect(await emptyTables(database)).toEqual([]);
+    expect(await emptyTables(database)).toEqual(laterThan[dump] ?? []);
     const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(
       database.read.kysely,
     );
