@@ -66,6 +66,21 @@ test('a wait that ends before the run is known to wait is answered', async () =>
   waits.stop();
 });
 
+test('a wait whose deadline passes while other work is under way is answered when that ends', async () => {
+  const { waits, ends, isOpen, clock } = waitsOf();
+  const done = waits.scope.work();
+  const answer = waits.wait(wanted, waits.scope, never);
+  isOpen();
+  await turns();
+
+  clock.advance(2 * hour);
+  ends.set(1, { value: null, at: hour, place: null });
+  done();
+
+  expect(await answer).toEqual({ value: null, at: hour });
+  waits.stop();
+});
+
 test('a run that only waits is asked to be unloaded', async () => {
   const { waits, isOpen, suspensions } = waitsOf();
   void waits.wait(wanted, waits.scope, never).catch(() => {});

@@ -46,6 +46,8 @@ export class RunWaits {
   /** The look under way, and whether another one has to follow it. */
   #looking: Promise<void> | undefined;
   #isStale = false;
+  /** Whether the last look found a deadline that has passed, of a wait that has not ended. */
+  #isOverdue = false;
   /** Whether the log has a failure to read the waits. */
   #isReported = false;
   #isStopped = false;
@@ -142,6 +144,7 @@ export class RunWaits {
         this.#takeError(error);
       }
     }
+    this.#isOverdue = this.#leftMs() <= 0;
     // A look that failed is not repeated at once.
     this.#schedule(againMs);
   }
@@ -183,10 +186,14 @@ export class RunWaits {
     setImmediate(() => {
       this.#isSuspending = false;
       if (this.#looking !== undefined || this.#isStopped) return;
-      const { keepLoadedMs } = this.#attempt.runs.pace;
-      if (this.#pending.size > 0 && this.scope.isBlocked() && this.#leftMs() > keepLoadedMs) {
+      if (this.#pending.size === 0 || !this.scope.isBlocked()) return;
+      const leftMs = this.#leftMs();
+      if (leftMs > this.#attempt.runs.pace.keepLoadedMs) {
         this.#unloadingSince = this.#clock.monotonic();
         this.#attempt.handle?.suspend();
+      } else if (leftMs <= 0 && !this.#isOverdue) {
+        // The clock of a test may have passed the deadline since the timer was set.
+        this.#schedule();
       }
     });
   }
