@@ -24,6 +24,8 @@ export class TestExecutors {
   readonly #shown = new Map<string, { readonly job: string; readonly conversation: string }>();
   /** How the last run of each job ended. */
   readonly outcomes = new Map<string, RunOutcome>();
+  /** Whether no further run begins. */
+  isClosed = false;
 
   constructor(script: Script, clock: TestClock, standIns: StandIns) {
     this.script = script;
@@ -55,6 +57,7 @@ class TestRun implements RunHandle {
   readonly #executors: TestExecutors;
   readonly #request: RunRequest;
   readonly #handlers: RunHandlers;
+  readonly #outbox: Outbox;
   readonly #child: ChildRuns;
   readonly #active: ActiveRun;
   readonly #deliver: ReturnType<typeof createAnswerOrder>;
@@ -72,11 +75,8 @@ class TestRun implements RunHandle {
     this.#request = request;
     this.#handlers = handlers;
     this.#active = newRun(request, handlers, clock.now());
-    const child = new ChildRuns(
-      standIns.skillsOf(request),
-      new Outbox((line) => this.#takeLine(line)),
-      clock,
-    );
+    this.#outbox = new Outbox((line) => this.#takeLine(line));
+    const child = new ChildRuns(standIns.skillsOf(request), this.#outbox, clock);
     this.#child = child;
     this.#deliver = createAnswerOrder((message) => {
       if (message[0] === 'answer') child.answer(runId, message[2], message[3]);
@@ -97,22 +97,30 @@ class TestRun implements RunHandle {
   /** Without replays the run stays loaded, and the time goes on. */
   suspend(): void {
     const { script } = this.#executors;
+    const { asked } = this.#active;
     if (this.#isOver) return;
-    if (script.options.replay ?? true) this.#child.suspend(runId, this.#active.asked);
-    else {
+    if (script.options.replay ?? true) {
+      this.#child.suspend(runId, asked);
+      return;
+    }
+    // An answer that came before lets the code go on first, as in ChildRuns.
+    setImmediate(() => {
+      this.#outbox.flush();
+      if (this.#isOver || this.#active.asked !== asked) return;
       script.idle.add(this.#request.context.jobId);
       script.notify();
-    }
+    });
   }
 
   async #begin(): Promise<void> {
     const { skill, input, settings } = this.#request;
     const handlers = this.#handlers;
-    if (handlers.mayBegin !== undefined && !(await handlers.mayBegin()))
-      return this.#finish({ kind: 'aborted' });
+    const mayBegin = handlers.mayBegin === undefined || (await handlers.mayBegin());
+    const { script, isClosed } = this.#executors;
+    const isStopped = script.signal.aborted || this.#active.stopRequest !== undefined;
+    if (!mayBegin || isClosed || isStopped) return this.#finish({ kind: 'aborted' });
     const context = this.#executors.contextOf(this.#request);
     this.#child.start(runId, skill, context, JSON.parse(input), settings);
-    if (this.#executors.script.signal.aborted) this.#onStop();
   }
 
   #stop(cause: 'timeout' | 'abort', reason: string): void {

@@ -1,4 +1,5 @@
 /** The platform of one test: jobs as they are, on a database in memory, with a clock and models of the test. */
+import type { Database } from '../../adapters/database/database.ts';
 import { openInMemory } from '../../adapters/database/sqlite.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import { ApiKeys } from '../../core/api-keys/api-keys.ts';
@@ -42,7 +43,14 @@ const queue: Context['queue'] = {
 
 export type TestPlatform = Awaited<ReturnType<typeof openPlatform>>;
 
-export async function openPlatform(definition: SkillDefinition, script: Script) {
+/** Opens the database of one test. */
+export const openDatabase = (): Promise<Database> => openInMemory(log);
+
+export async function openPlatform(
+  database: Database,
+  definition: SkillDefinition,
+  script: Script,
+) {
   const clock = new TestClock(script.startedAt);
   const context: Context = {
     config: {
@@ -51,7 +59,7 @@ export async function openPlatform(definition: SkillDefinition, script: Script) 
       // A further attempt begins at once.
       retryBackoffMs: 0,
     },
-    database: await openInMemory(log),
+    database,
     clock,
     queue,
     bus: null,

@@ -7,7 +7,7 @@ import type { SkillDefinition } from '../../core/skills/definition.ts';
 import { timeLimitOf } from '../../core/skills/time-limits.ts';
 import { issuesText } from '../../kernel/json-schema.ts';
 import { findJob, listDeadlines, listOpenJobs } from './jobs-of-test.store.ts';
-import { acceptJob, openPlatform, type TestPlatform } from './platform.ts';
+import { acceptJob, openDatabase, openPlatform, type TestPlatform } from './platform.ts';
 import { resultOf } from './run-result.ts';
 import { Script } from './script.ts';
 import type { RunError, RunSkillOptions, SkillRun } from './types.ts';
@@ -25,25 +25,25 @@ export async function runDefinition(
   const json = JSON.stringify(input) ?? 'null';
   const stop = new AbortController();
   const cancel = () => stop.abort(new DOMException('The run was cancelled', 'AbortError'));
-  const platform = await openPlatform(definition, new Script(options, startedAt, stop.signal));
   const { timeoutMs = timeoutDefaultMs, timeoutField = null } = definition;
   const ms = options.timeoutMs ?? timeLimitOf({ timeoutMs, timeoutField }, json);
   const late = new DOMException(`The run did not end within ${ms} ms`, 'TimeoutError');
   const timer = setTimeout(() => stop.abort(late), ms);
   if (options.signal?.aborted === true) cancel();
   options.signal?.addEventListener('abort', cancel);
+  const database = await openDatabase();
   try {
-    return await run(platform, json);
+    const script = new Script(options, startedAt, stop.signal);
+    return await run(await openPlatform(database, definition, script), json);
   } finally {
     clearTimeout(timer);
     options.signal?.removeEventListener('abort', cancel);
-    // Code that was stopped may still write.
-    if (!stop.signal.aborted) await platform.context.database.close();
+    await database.close();
   }
 }
 
 async function run(platform: TestPlatform, json: string): Promise<SkillRun> {
-  const { context, caller, script, skills, standIns } = platform;
+  const { context, caller, executors, running, script, skills, standIns } = platform;
   const { category, version, name } = standIns.definition;
   const skill = skills.active(caller.organizationId, category, version, name);
   const issues = skill.input.issuesOf(JSON.parse(json));
@@ -60,6 +60,9 @@ async function run(platform: TestPlatform, json: string): Promise<SkillRun> {
       await goOn(platform, active);
     }
   } finally {
+    // Child runs, and code that waits, may not end by themselves.
+    executors.isClosed = true;
+    running.handBack();
     await Promise.all(active.values());
   }
   if (script.fault !== undefined) throw script.fault;

@@ -19,10 +19,8 @@ export async function resultOf(
   jobId: string | null,
   stopped?: RunError,
 ): Promise<SkillRun> {
-  const { context, clock, caller, memories, script } = platform;
+  const { context, clock, script } = platform;
   const { read } = context.database;
-  const owning = { organizationId: caller.organizationId, agentId: agentOf(script) };
-  const known = await memories.list(owning, {}, { limit: memoriesMax, offset: 0 });
   const job = jobId === null ? null : await findJob(read, jobId);
   const isCompleted = job?.status === 'completed';
   const error = isCompleted ? undefined : (stopped ?? errorOf(platform, jobId, job?.error ?? ''));
@@ -47,10 +45,23 @@ export async function resultOf(
     steps: (await listStepsOfJob(read, id)).map(stepOf),
     requests: script.requests,
     toolCalls: script.toolCalls,
-    memory: known.memories.map(({ agent_id, source, ...memory }): Memory => memory),
+    memory: await memoriesOf(platform),
     now: new Date(clock.now()),
     attempts: job?.attempt ?? 1,
   };
+}
+
+/** What the agent remembers; a page of it is bounded in bytes. */
+async function memoriesOf({ caller, memories, script }: TestPlatform): Promise<Memory[]> {
+  const owning = { organizationId: caller.organizationId, agentId: agentOf(script) };
+  const known: Memory[] = [];
+  for (let next: number | null = 0; next !== null && known.length < memoriesMax; ) {
+    const limit = memoriesMax - known.length;
+    const page = await memories.list(owning, {}, { limit, offset: next });
+    known.push(...page.memories.map(({ agent_id, source, ...memory }): Memory => memory));
+    next = page.next;
+  }
+  return known;
 }
 
 /** The error of a failed job; what its row does not have comes from its last run. */

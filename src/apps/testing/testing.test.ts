@@ -1,8 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { defineSkill, type SkillContext, type SkillDefinition, SkillError } from '../../author.ts';
+import { Journal } from '../../core/journal/journal.ts';
+import { TestClock } from './clock.ts';
+import { TestExecutors } from './executors.ts';
+import { Script } from './script.ts';
+import { StandIns } from './stand-ins.ts';
 import { runSkill } from './testing.ts';
 
 const anything = { type: 'object' };
@@ -383,6 +388,9 @@ describe('runSkill', () => {
       wrong: 'limit must be an integer from 1 to 200',
     });
     expect(run.memory.map(({ content }) => content)).toEqual(['likes water', 'likes coffee']);
+    const large = Array.from({ length: 700 }, (_, i) => ({ content: `${i}${'x'.repeat(7_000)}` }));
+    const known = await runSkill(other, { n: 1 }, { memory: large });
+    expect(known.memory).toHaveLength(700);
     const failing = skill(async (_input, ctx) => {
       await ctx.memory.remember({ content: 'lost' });
       throw new SkillError('no', { retryable: false });
@@ -481,6 +489,9 @@ describe('runSkill', () => {
     expect(run.requests).toHaveLength(2);
     expect(run.toolCalls).toHaveLength(2);
     expect(calls.sort()).toEqual(['{"n":1}', '{"n":2}']);
+    // Those of the tools are among the steps of the run.
+    const kinds = run.steps.map(({ kind }) => kind).sort();
+    expect(kinds).toEqual(['generate', 'sleep', 'sleep', 'step', 'step']);
     expect(run.now).toEqual(new Date('2026-01-01T02:00:00Z'));
     expect(run.memory.map(({ content }) => content)).toEqual(['a tool was here']);
   });
@@ -508,6 +519,116 @@ describe('runSkill', () => {
     );
     expect(run.output).toEqual({ order: ['sleep', 'child'], now: '2026-01-01T03:00:00.000Z' });
     expect(run.steps.map(({ kind }) => kind)).toEqual(['run', 'sleep']);
+  });
+
+  test('a missing answer ends the test, also beside a wait of a run that stays loaded', async () => {
+    const waiting = skill((_input, ctx) =>
+      Promise.allSettled([
+        ctx.generate({ prompt: 'Hi' }),
+        ctx.waitForEvent('paid', { event: 'order.paid' }),
+      ]),
+    );
+    const events = [{ event: 'order.paid', after: '1h' }];
+    await expect(runSkill(waiting, { n: 1 }, { events, replay: false })).rejects.toThrow(/"Hi"/);
+  });
+
+  test('a test ends with its run, also if a child run waits on and stays loaded', async () => {
+    const child: SkillDefinition = {
+      ...other,
+      run: async (_input, ctx) => await ctx.sleep('for long', '2h').then(() => ({ twice: 0 })),
+    } as SkillDefinition;
+    const run = await runSkill(
+      skill(async (_input, ctx) => {
+        const called = ctx.run('child', 'own/v1.0/double', { n: 1 }).then(() => 'child');
+        return { first: await Promise.race([called, ctx.sleep('patience', '1h')]) };
+      }),
+      { n: 1 },
+      { children: { 'own/v1.0/double': child }, replay: false },
+    );
+    expect(run).toMatchObject({ status: 'completed', output: {} });
+    expect(run.now).toEqual(new Date('2026-01-01T01:00:00Z'));
+  });
+
+  test('a wait whose deadline passes during the retries of a step ends without delay', async () => {
+    let failures = 0;
+    const run = await runSkill(
+      skill(async (_input, ctx) => {
+        const retried = () => {
+          failures += 1;
+          if (failures < 60) throw new Error('not yet');
+        };
+        await Promise.all([ctx.sleep('a', '5m'), ctx.step('s', retried, { retries: 100 })]);
+        return {};
+      }),
+      { n: 1 },
+    );
+    expect(run.status).toBe('completed');
+    expect(run.now.getTime()).toBeGreaterThan(Date.parse('2026-01-01T00:05:00Z'));
+  });
+
+  test('a run that is cancelled while its beginning is recorded does not begin', async () => {
+    const stop = new AbortController();
+    const execute = vi.fn();
+    const begun = Promise.withResolvers<boolean>();
+    const script = new Script({}, 0, stop.signal);
+    const clock = new TestClock(0);
+    const counting = skill(execute);
+    const standIns = new StandIns(counting, script);
+    standIns.mainJob = 'j';
+    const executors = new TestExecutors(script, clock, standIns);
+    const context = {
+      jobId: 'j',
+      agentId: 'a',
+      conversationId: 'c',
+      organizationId: 'o',
+      attempt: 1,
+      now: 0,
+    };
+    const run = executors.run(
+      { skill: 'own/v1.0/tested', input: '{"n":1}', context, timeoutMs: 1_000 },
+      {
+        onReport() {},
+        onAsk: async () => null,
+        mayBegin: () => begun.promise,
+      },
+    );
+
+    stop.abort(new DOMException('The run was cancelled', 'AbortError'));
+    begun.resolve(true);
+
+    expect(await run.outcome).toEqual({ kind: 'aborted' });
+    expect(execute).not.toHaveBeenCalled();
+  });
+
+  test('a model that answers after the end of the run records nothing', async () => {
+    const answer = Promise.withResolvers<string>();
+    const stop = new AbortController();
+    const asking = skill((_input, ctx) => ctx.generate({ prompt: 'Hi' }));
+    const models = () => {
+      stop.abort();
+      return answer.promise;
+    };
+    const endStep = vi.spyOn(Journal.prototype, 'endStep');
+    onTestFinished(() => endStep.mockRestore());
+    const run = await runSkill(asking, { n: 1 }, { models, signal: stop.signal });
+
+    answer.resolve('late');
+    await new Promise(setImmediate);
+
+    expect(run.status).toBe('cancelled');
+    expect(endStep).not.toHaveBeenCalled();
+  });
+
+  test('the database of a test is closed, however it ends', async () => {
+    await runSkill(other, { n: 1 });
+    const close = vi.spyOn(DatabaseSync.prototype, 'close');
+    onTestFinished(() => close.mockRestore());
+
+    await runSkill(other, { n: 1 }, { signal: AbortSignal.abort() });
+    expect(close).toHaveBeenCalledTimes(1);
+    const memory = [{ content: 'x', whose: 'user' as const }];
+    await expect(runSkill(other, { n: 1 }, { memory })).rejects.toThrow(/for no user/);
+    expect(close).toHaveBeenCalledTimes(2);
   });
 
   test('what is open when a run fails is interrupted', async () => {

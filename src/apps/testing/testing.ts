@@ -1,6 +1,6 @@
 /**
  * `skillwright/testing`: runs one skill in the process of a test, with a script for everything outside of it.
- * Loads the code of executors and of the journal, and nothing else of the platform.
+ * Loads the platform's code for jobs, with its database in memory, and no server, queue, provider or other database.
  */
 import type { SkillDefinition } from '../../core/skills/definition.ts';
 import { loadDefinition } from './load-definition.ts';

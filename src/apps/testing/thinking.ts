@@ -2,7 +2,13 @@
  * The thinking of a test: a model's answers come from its script. Each request is a step in the journal of its job, and
  * the skills that a model calls run as they do on a platform.
  */
-import { type Attempt, journalOf, memoryOf } from '../../core/jobs/attempt.ts';
+import {
+  type Attempt,
+  journalOf,
+  memoryOf,
+  recordingOf,
+  remember,
+} from '../../core/jobs/attempt.ts';
 import { refusalOf } from '../../core/jobs/called-skills.ts';
 import type { RunThinking, Thinking } from '../../core/jobs/thinking.ts';
 import { runToolSkill } from '../../core/jobs/tool-run.ts';
@@ -47,7 +53,7 @@ class ScriptedRunThinking implements RunThinking {
     this.#run = run;
   }
 
-  /** The script answers at once, or the run waits. */
+  /** What a request records is among the run's recordings. */
   async ended(): Promise<void> {}
 
   async generate(
@@ -71,7 +77,11 @@ class ScriptedRunThinking implements RunThinking {
       digest: inputDigestOf(request),
       nth,
     };
-    const { n, recorded } = await journal.beginStep({ ...place, kind: 'skill' }, async () => {});
+    const recording = recordingOf(this.#run);
+    const { n, recorded } = await remember(
+      recording,
+      journal.beginStep({ ...place, kind: 'skill' }, async () => {}),
+    );
     if (recorded !== undefined) {
       if ('error' in recorded) throw Object.assign(new Error(), recorded.error);
       if (recorded.memory.length > 0) await memoryOf(this.#run).restore(recorded.memory);
@@ -83,9 +93,12 @@ class ScriptedRunThinking implements RunThinking {
     const dialogue = dialogues.get(known) ?? { turns: [] };
     dialogues.set(known, dialogue);
     const end = async (result: Parameters<typeof journal.endStep>[1]) => {
+      // The database may be closed once the run has ended.
+      if (signal.aborted) throw new StoppedError();
       dialogues.delete(known);
       const records = await journal.records();
-      await journal.endStep({ key, kind: 'skill', n, place: records.nextEnd++ }, result);
+      const ended = { key, kind: 'skill', n, place: records.nextEnd++ } as const;
+      await remember(recording, journal.endStep(ended, result));
     };
     try {
       const prompt = corrections.at(-1) ?? request.prompt;
@@ -96,7 +109,7 @@ class ScriptedRunThinking implements RunThinking {
       return output;
     } catch (error) {
       if (!(error instanceof ScriptError) && !(error instanceof StoppedError)) {
-        await end({ error: failureOf(error), wasStopped: signal.aborted });
+        await end({ error: failureOf(error) });
       }
       throw error;
     }
