@@ -194,6 +194,7 @@ function newRun(request: RunRequest, handlers: RunHandlers, startedAt: number): 
     id: runId,
     accepted: { request, handlers, settle() {} },
     ping: 0,
+    pingBefore: 0,
     startedAt,
     stopRequest: undefined,
     timer: undefined,

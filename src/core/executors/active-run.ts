@@ -37,6 +37,8 @@ export interface ActiveRun {
   readonly accepted: AcceptedRun;
   /** The last ping that the child was sent before the run: without its pong the run has not begun. */
   readonly ping: number;
+  /** The same, but for a ping that was sent in one line with the run. */
+  readonly pingBefore: number;
   readonly startedAt: number;
   stopRequest: StopRequest | undefined;
   /** The deadline, and after a stop request the end of the grace period. */

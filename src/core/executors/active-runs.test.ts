@@ -69,6 +69,7 @@ function simulatedChild({ hasDeadlines = true } = {}) {
     ask(): void {
       channel.ping();
     },
+    suspect: (run: ActiveRun) => activeRuns.suspects([run])[0],
     hasOutlived: (run: ActiveRun) => activeRuns.suspects([run])[0]?.hasOutlived,
     /** Whether it was told to stop the run. */
     wasAborted: ({ id }: ActiveRun) =>
@@ -139,6 +140,38 @@ describe('a run has outlived another', () => {
   });
 });
 
+describe('the code of a run', () => {
+  test('has not begun before an idle child has read it, and has then', () => {
+    const child = simulatedChild();
+    child.answer();
+    const only = child.start(1_000);
+    expect(child.suspect(only)).toMatchObject({ mayHaveBegun: false, hasBegun: false });
+
+    child.answer();
+    expect(child.suspect(only)).toMatchObject({ mayHaveBegun: true, hasBegun: true });
+  });
+
+  test('may have begun beside others, until a later ping shows that it has', () => {
+    const child = simulatedChild();
+    child.start(1_000);
+    child.answer();
+    const second = child.start(1_000);
+    expect(child.suspect(second)).toMatchObject({ mayHaveBegun: true, hasBegun: false });
+
+    child.answer();
+    expect(child.suspect(second)).toMatchObject({ mayHaveBegun: true, hasBegun: true });
+  });
+
+  test('of a run that follows another at once in an idle child may meet what that one has left', () => {
+    const child = simulatedChild();
+    child.activeRuns.finish(child.start(1_000), done);
+    child.answer();
+    child.activeRuns.finish(child.start(1_000), done);
+
+    expect(child.hasOutlived(child.start(1_000))).toBe(true);
+  });
+});
+
 describe('a deadline', () => {
   test('is extended for a run that another run blocked', async () => {
     const child = simulatedChild();
@@ -178,6 +211,21 @@ describe('a deadline', () => {
     expect(child.wasAborted(late)).toBe(false);
     child.activeRuns.finish(late, done);
     expect(child.outcomes).toEqual([done]);
+  });
+
+  test('is extended whole for a run that a neighbour has kept from its beginning', async () => {
+    const child = simulatedChild();
+    child.start(20_000);
+    child.answer();
+    const late = child.start(100);
+    // The child has answered until now; the neighbour blocks it for 20 ms.
+    await pass(120);
+    child.answer();
+    await pass(99);
+    expect(child.wasAborted(late)).toBe(false);
+    await pass(2);
+    child.answer();
+    expect(child.wasAborted(late)).toBe(true);
   });
 
   test('is not extended for a slow run whose child answers', async () => {

@@ -34,6 +34,8 @@ interface DeadlineProbe {
   readonly ping: number;
   /** When the child's silence began, in the clock's monotonic milliseconds. */
   readonly since: number;
+  /** The run's code had begun. */
+  readonly hadBegun: boolean;
 }
 
 export class ActiveRuns {
@@ -99,7 +101,8 @@ export class ActiveRuns {
     return runs.map((run) => ({
       run,
       mayHaveBegun: this.#mayHaveBegun(run),
-      hasOutlived: this.#lastEnd >= run.ping,
+      hasBegun: this.#hasBegun(run),
+      hasOutlived: this.#lastEnd >= run.pingBefore,
     }));
   }
 
@@ -107,12 +110,23 @@ export class ActiveRuns {
     return this.#heartbeat.hasAnswered(ping);
   }
 
-  /** Sends a run to the child. */
+  /** Whether pings show that its code has begun: that of its own line, or the one after it. */
+  #hasBegun({ ping, pingBefore }: ActiveRun): boolean {
+    return this.#heartbeat.hasAnswered(ping === pingBefore ? ping + 1 : ping);
+  }
+
+  /**
+   * Sends a run to the child; with a ping if the child has no other run and no ping to answer: if it dies before it
+   * reads the run, the only run is not charged.
+   */
   start(accepted: AcceptedRun): ActiveRun {
+    const pingBefore = this.#heartbeat.sent;
+    const isIdle = this.#byId.size === 0 && this.#heartbeat.hasAnswered(pingBefore);
     const run: ActiveRun = {
       id: this.#nextId++,
       accepted,
-      ping: this.#heartbeat.sent,
+      ping: isIdle ? this.#channel.pushPing() : pingBefore,
+      pingBefore,
       startedAt: this.#clock.now(),
       stopRequest: undefined,
       timer: undefined,
@@ -145,19 +159,21 @@ export class ActiveRuns {
   /** Pings the child: another run may have blocked this run, or its start. */
   #probe(run: ActiveRun): void {
     const since = this.#clock.monotonic() - this.#heartbeat.silentMs();
-    this.#probes.set(run, { ping: this.#channel.ping(), since });
+    const hadBegun = this.#hasBegun(run) || this.#isMarkedBegun(run);
+    this.#probes.set(run, { ping: this.#channel.ping(), since, hadBegun });
   }
 
-  /** The child has answered. If it was silent too long, the run's deadline is extended. */
-  #endProbe(run: ActiveRun, { since }: DeadlineProbe): void {
+  /** The child has answered. If it was silent too long, or had not begun the run, the run's deadline is extended. */
+  #endProbe(run: ActiveRun, { since, hadBegun }: DeadlineProbe): void {
     this.#probes.delete(run);
     if (run.stopRequest !== undefined) return;
     const silence = this.#clock.monotonic() - since;
-    if (silence < blockedMs) {
+    if (silence < blockedMs && hadBegun) {
       this.#timeOut(run);
       return;
     }
-    const ms = Math.min(silence, run.accepted.request.timeoutMs);
+    const { timeoutMs } = run.accepted.request;
+    const ms = hadBegun ? Math.min(silence, timeoutMs) : timeoutMs;
     run.extraMs += ms;
     run.timer = setTimeout(() => this.#expire(run), ms);
   }
@@ -227,7 +243,11 @@ export class ActiveRuns {
     for (const other of this.#byId.values()) {
       if (other !== run && this.#mayHaveBegun(other)) return false;
     }
-    return this.#heartbeat.hasAnswered(run.ping + 1) || (this.#begun()?.id ?? 0) >= run.id;
+    return this.#hasBegun(run) || this.#isMarkedBegun(run);
+  }
+
+  #isMarkedBegun({ id }: ActiveRun): boolean {
+    return (this.#begun()?.id ?? 0) >= id;
   }
 
   /** What the outcome that the child reported means for a run that may have been asked to stop. */

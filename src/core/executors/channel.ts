@@ -12,9 +12,15 @@ export class Channel extends Outbox {
 
   /** Writes the gathered messages at once, and a ping after them; returns the number of the ping. */
   ping(): number {
+    const ping = this.pushPing();
+    this.flush();
+    return ping;
+  }
+
+  /** Puts a ping before the next message, into its line; returns the number of the ping. */
+  pushPing(): number {
     const ping = this.#heartbeat.next();
     this.push(`["ping",${ping}]`);
-    this.flush();
     return ping;
   }
 }

@@ -3,7 +3,8 @@
  * executes the runs that the parent sends, many at once. All messages go over one socket (file descriptor
  * 3). When the socket ends, the parent is gone, and the child ends at once.
  *
- * It answers a ping of the parent at once when it has handled the messages before it.
+ * It answers a ping of the parent at once when it has handled the messages before it; only the answers to
+ * questions of runs that came in the same line are delivered after that.
  */
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';

@@ -9,14 +9,14 @@ const accepted = { request: request('a/b', {}, { timeoutMs: 100 }) };
 function begun(changes: Partial<Omit<Suspect, 'run'>> & { id?: number } = {}): Suspect {
   const { id = 1, ...facts } = changes;
   const run = { id, accepted, stopRequest: undefined } as unknown as ActiveRun;
-  return { run, mayHaveBegun: true, hasOutlived: false, ...facts };
+  return { run, mayHaveBegun: true, hasBegun: false, hasOutlived: false, ...facts };
 }
 
 /** A run that was asked to stop. */
 function stopped(cause: StopRequest['cause'], changes: Partial<StopRequest> = {}): Suspect {
   const stopRequest = { cause, receivedAt: undefined, isOverdue: false, ...changes };
   const run = { id: 1, accepted, stopRequest } as unknown as ActiveRun;
-  return { run, mayHaveBegun: true, hasOutlived: false };
+  return { run, mayHaveBegun: true, hasBegun: false, hasOutlived: false };
 }
 
 const timeout = { kind: 'timeout', message: 'run timed out after 100 ms' };
@@ -51,12 +51,12 @@ describe.each<[string, Death, string]>([
   ],
   [
     'held too much memory',
-    { kind: 'memory', mb: 9 },
+    { kind: 'memory', mb: 9, begun: undefined },
     'the run made its executor hold more than 9 MB of memory',
   ],
   [
     'spoke nonsense',
-    { kind: 'garbled', how: 'x' },
+    { kind: 'garbled', how: 'x', begun: undefined },
     "the run wrote to its executor's own socket: x",
   ],
 ])('an executor that %s', (_, death, message) => {
@@ -101,12 +101,21 @@ test('an executor that stopped answering charges the run that it was starting, w
   expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
 });
 
-test('an executor that stopped answering charges no run that it has not begun', () => {
-  const death: Death = { kind: 'stalled', ms: 9, begun: { id: 0, isBeginning: false } };
+test.each<Extract<Death, { begun: unknown }>>([
+  { kind: 'stalled', ms: 9, begun: { id: 0, isBeginning: false } },
+  { kind: 'memory', mb: 9, begun: { id: 0, isBeginning: false } },
+  { kind: 'garbled', how: 'x', begun: { id: 0, isBeginning: false } },
+])('an executor that is killed, $kind, charges no run that it has not begun', (death) => {
   expect(attributeDeath(death, [begun()])).toEqual([bystander]);
   const after: Death = { ...death, begun: { id: 1, isBeginning: false } };
   const outcomes = attributeDeath(after, [begun(), begun({ id: 2 })]);
   expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
+});
+
+test('a run that has begun is charged, though the process title says that none has', () => {
+  const death: Death = { kind: 'stalled', ms: 9, begun: { id: 0, isBeginning: false } };
+  const outcomes = attributeDeath(death, [begun({ hasBegun: true })]);
+  expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }]);
 });
 
 test('an executor killed for an overdue run charges that run and no neighbour', () => {

@@ -14,9 +14,9 @@ export type Death =
   /** Killed: its event loop did not answer. `begun` is the last run that it has begun, where that is known. */
   | { readonly kind: 'stalled'; readonly ms: number; readonly begun: BegunRun | undefined }
   /** Killed: it held more memory than it may. */
-  | { readonly kind: 'memory'; readonly mb: number }
+  | { readonly kind: 'memory'; readonly mb: number; readonly begun: BegunRun | undefined }
   /** Killed: it sent a message that no executor sends. */
-  | { readonly kind: 'garbled'; readonly how: string }
+  | { readonly kind: 'garbled'; readonly how: string; readonly begun: BegunRun | undefined }
   /** Killed: a run did not stop in its grace period, and is itself the cause. */
   | { readonly kind: 'overdue' }
   /** Killed: it was not ready in time, or did not load. */
@@ -31,6 +31,8 @@ export interface Suspect {
   readonly run: ActiveRun;
   /** Its code may have begun. */
   readonly mayHaveBegun: boolean;
+  /** Its code has begun, by what the child has answered; a process title that says otherwise is a skill's. */
+  readonly hasBegun: boolean;
   /** Another run of the executor has ended since shortly before it: code that it left behind may still execute. */
   readonly hasOutlived: boolean;
 }
@@ -79,8 +81,9 @@ function suspectsOf(death: Death, runs: readonly Suspect[]): readonly Suspect[] 
 }
 
 /** Whether its code has certainly not begun: the child may have had no processor. */
-function isUnbegun(death: Death, { run }: Suspect): boolean {
-  return death.kind === 'stalled' && death.begun !== undefined && run.id > death.begun.id;
+function isUnbegun(death: Death, { run, hasBegun }: Suspect): boolean {
+  if (hasBegun || !('begun' in death) || death.begun === undefined) return false;
+  return run.id > death.begun.id;
 }
 
 function attributeOverdue({ run: { stopRequest, accepted } }: Suspect): RunOutcome {

@@ -165,7 +165,7 @@ function onStartMessage(
 }
 
 function garbled(state: ExecutorState, how: string): void {
-  die(state, { kind: 'garbled', how });
+  die(state, { kind: 'garbled', how, begun: readMark(state.child.pid) });
 }
 
 function isGarbled({ life }: ExecutorState): boolean {
@@ -193,8 +193,9 @@ function watchMemory(state: ExecutorState): void {
   const { reportedBytes } = activity;
   const limitMb = memoryLimitMb(settings.memoryMb);
   const memory = memoryLevel({ pid: child.pid, reportedBytes }, limitMb);
-  if (memory === 'too much') die(state, { kind: 'memory', mb: limitMb });
-  else if (memory === 'much' && state.life.phase === 'ready' && state.pooled.mayDrain()) {
+  if (memory === 'too much') {
+    die(state, { kind: 'memory', mb: limitMb, begun: readMark(child.pid) });
+  } else if (memory === 'much' && state.life.phase === 'ready' && state.pooled.mayDrain()) {
     const facts = { executor: child.pid, limitMb };
     settings.log.info(facts, 'an executor holds much memory and is replaced');
     drain(state, { kind: 'retired' });

@@ -13,6 +13,11 @@ const idle = 'skill executor';
 export class RunningMark {
   #begun: number | undefined;
 
+  /** Says that no run has begun. */
+  constructor() {
+    if (isKnown) process.title = `${idle} after #0 `;
+  }
+
   begin(run: number, skill: string): void {
     if (!isKnown) return;
     this.#begun = run;
@@ -37,10 +42,14 @@ export interface BegunRun {
 export function readMark(pid: number | undefined): BegunRun | undefined {
   if (!isKnown || pid === undefined) return undefined;
   try {
-    const title = readFileSync(`/proc/${pid}/cmdline`, 'latin1');
-    const [, after, id = 0] = /^skill executor (after )?#(\d+) /.exec(title) ?? [];
-    return { id: Number(id), isBeginning: id !== 0 && after === undefined };
+    return parseMark(readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
   } catch {
     return undefined;
   }
+}
+
+/** Undefined for a title that is not the mark's: a skill may have set its own, and a dead process has none. */
+export function parseMark(title: string): BegunRun | undefined {
+  const [, after, id] = /^skill executor (after )?#(\d+) /.exec(title) ?? [];
+  return id === undefined ? undefined : { id: Number(id), isBeginning: after === undefined };
 }

@@ -140,6 +140,7 @@ describe('costs an executor that it blocks, and of the runs only its own:', () =
   type Blocking = [string, unknown, object];
   const blocking: Blocking[] = [
     ['endless-loop', {}, blocks],
+    ['retitled-loop', {}, blocks],
     ['atomics-wait', {}, blocks],
     ['loop-after-answer', {}, { kind: 'completed' }],
   ];

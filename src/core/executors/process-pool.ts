@@ -147,8 +147,8 @@ export class ProcessPool {
   watch(wasAbsent: boolean): boolean {
     let isNeeded = false;
     for (const { executor } of this.children) if (executor.watch(wasAbsent)) isNeeded = true;
-    // Answers that have arrived by then are read first.
-    if (isNeeded) setTimeout(() => setImmediate(() => this.#shareMore()), busyMs).unref();
+    // Answers that have arrived by then are read first. A timer may end up to a millisecond early.
+    if (isNeeded) setTimeout(() => setImmediate(() => this.#shareMore()), busyMs + 1).unref();
     return isNeeded;
   }
 
