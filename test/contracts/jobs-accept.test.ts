@@ -47,6 +47,8 @@ describe.each(await engines())('on $name', (engine) => {
         deaths: 0,
         run_at: now,
         due_at: now,
+        expires_at: null,
+        batch_id: null,
         started_at: null,
         finished_at: null,
         cancel_requested_at: null,

@@ -246,7 +246,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await inOrder(job_id, conversation_id, 'acme')).toEqual([]);
     const rows = await world.deliveries(id);
     expect(rows.filter(({ subject }) => subject === null).map(({ event }) => event)).toEqual([
-      ...['agent.status_changed', 'agent.created', 'agent.deleted'],
+      ...['agent.status_changed', 'agent.created', 'agent.deleted', 'batch.completed'],
     ]);
   });
 

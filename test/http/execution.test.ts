@@ -200,6 +200,8 @@ describe('Prefer: wait=N', () => {
     queue: 'skill-execution',
     priority: 'normal',
     run_at: aTimestamp,
+    expires_at: null,
+    batch_id: null,
     started_at: aTimestamp,
     finished_at: aTimestamp,
     duration_ms: expect.any(Number),

@@ -97,6 +97,8 @@ test('says of each header of a request whether it may be repeated, as the platfo
     'idempotency-key': 'once',
     'x-conversation-id': newId(),
     prefer: 'wait=0',
+    ...{ 'x-priority': 'high', 'x-expires-in': '3600', 'x-delay-seconds': '60' },
+    'x-run-at': new Date(Date.now() + 3_600_000).toISOString(),
   };
   expect(headers.map(({ name }) => name).toSorted()).toEqual(Object.keys(values).toSorted());
 

@@ -85,6 +85,16 @@ async function skillId({ owner }: Fixture): Promise<string> {
   return (await owner.get('/api/skills/staged/v1.0/vault')).body.id;
 }
 
+/** A job that begins in an hour. */
+async function laterJob({ owner }: Fixture): Promise<string> {
+  const headers = { 'x-delay-seconds': '3600' };
+  return (await owner.post('/api/staged/v1.0/any', {}, headers)).body.job_id;
+}
+const items = [{ skill: 'staged/v1.0/any', input: {} }];
+async function batch({ owner }: Fixture): Promise<string> {
+  return (await owner.post('/api/batches', { items })).body.id;
+}
+
 /** A run that waits for the answer to its question. */
 async function waitingJob({ owner }: Fixture): Promise<string> {
   const id = await owner.start(play, { log: '/dev/null', acts: [{ approve: 'ship' }] });
@@ -138,6 +148,7 @@ const conversations = (end: string) => (id: string) => `/api/conversations/${id}
 const schedules = (end: string) => (id: string) => `/api/scheduled-jobs/${id}${end}`;
 const triggers = (end: string) => (id: string) => `/api/agent-triggers/${id}${end}`;
 const webhooks = (end: string) => (id: string) => `/api/agent-webhooks/${id}${end}`;
+const batches = (end: string) => (id: string) => `/api/batches/${id}${end}`;
 const approvals = (end: string) => (id: string) => `/api/approvals/${id}${end}`;
 const memories: Path = (id) => `/api/agents/default/memories/${id}`;
 const itself: Path = (path) => path;
@@ -158,7 +169,9 @@ const operations: Readonly<Record<string, Operation>> = {
     ...onAll(['mcp-tickets'], async (on) => [`${await account(on)}/authorize`]),
     result: onlySessions,
   },
+  cancelBatch: onOne([], batch, batches('/cancel')),
   cancelJob: { ...onOne([], waitingJob, jobs('/cancel')), result: { status: 200, code: null } },
+  cancelManyJobs: onAll([], () => ['/api/jobs/cancel', { skill_category: 'staged' }]),
   changeSkillConfig: onAll(
     ['staged', 'vault'],
     async (on) => [`/api/skills/${await skillId(on)}/config`, { SECRET: 'opens the vault' }],
@@ -184,6 +197,8 @@ const operations: Readonly<Record<string, Operation>> = {
   createAgentWebhook: onAll(['approvals'], () => ['/api/agent-webhooks', approvalHook], [
     'webhooks',
   ]),
+  // Each item is judged by itself: test/http/batches.test.ts.
+  createBatch: onAll([], () => ['/api/batches', { items }]),
   // That of a user needs the scope memories or user-data: test/http/memories.test.ts.
   createMemory: onAll([], () => ['/api/agents/default/memories', { content: 'A fact.' }], [
     'memories',
@@ -213,6 +228,7 @@ const operations: Readonly<Record<string, Operation>> = {
   getAgentWebhook: onOne([], webhook, webhooks(''), ofWebhooks),
   getAgentWebhookDelivery: onOne([], delivery, itself, ofWebhooks),
   getApproval: onOne(['approvals'], approval, approvals('')),
+  getBatch: onOne([], batch, batches('')),
   getConversation: onOne([], ofConversation, conversations(''), ofConversations),
   getJob: onOne([], ofJob, jobs('')),
   getMemory: onOne([], memory, memories, ofMemories),
@@ -243,6 +259,7 @@ const operations: Readonly<Record<string, Operation>> = {
     orElse: ['user-data'],
   },
   listApprovals: onAll(['approvals'], () => ['/api/approvals']),
+  listBatches: onAll([], () => ['/api/batches']),
   listConversations: onAll([], () => ['/api/conversations'], ['conversations']),
   listJobDeliveries: onOne([], ofJob, jobs('/deliveries'), ofWebhooks),
   listJobSteps: onOne([], ofJob, jobs('/steps')),
@@ -273,7 +290,10 @@ const operations: Readonly<Record<string, Operation>> = {
     },
     (id) => `${agents(id)}/versions/1/restore`,
   ),
+  retryBatch: onOne([], batch, batches('/retry')),
   retryJob: onOne(['staged'], failedJob, jobs('/retry')),
+  // It leaves out what the key may not run: test/http/jobs-many.test.ts.
+  retryManyJobs: onAll([], () => ['/api/jobs/retry', { skill_category: 'staged' }]),
   runScheduledJob: onOne(['staged'], schedule, schedules('/run'), ofSchedules),
   sendRunEvent: onAll(['events'], () => ['/api/events', { event: 'order.paid' }]),
   setAgentBudget: onOne(['budgets'], agent, (id) => `${agents(id)}/budget`, { body: dollar }),
@@ -295,6 +315,7 @@ const operations: Readonly<Record<string, Operation>> = {
     webhooks(''),
     { body: { url: 'https://other.example/hook' }, ...ofWebhooks },
   ),
+  updateJob: onOne(['staged'], laterJob, jobs(''), { body: { run_at: null } }),
   updateMemory: onOne([], memory, memories, { body: { content: 'Another.' }, ...ofMemories }),
   updateScheduledJob: onOne(['staged'], schedule, schedules(''), {
     body: { input: { a: 1 } },
