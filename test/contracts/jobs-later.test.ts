@@ -1,5 +1,6 @@
 /** Jobs that begin later, or expire before they begin (docs/decisions/jobs.md). */
 import { describe, expect, test } from 'vitest';
+import { Execution } from '../../src/core/jobs/execute.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, jobsWorld } from '../support/jobs-world.ts';
@@ -84,6 +85,27 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await row(named.id)).run_at).toBe(moment);
       expect((await row(tried.id)).run_at).toBeLessThan(clock.now() + hour);
     });
+  });
+
+  test('a repeat with its Idempotency-Key gets the job, also once its x-run-at has passed', async () => {
+    const world = await jobsWorld(engine);
+    const { context, skills, agents, conversations, acceptor, caller, clock } = world;
+    const execution = new Execution(context, { skills, agents, conversations, acceptor });
+    const path = { category: 'test', version: 'v1.0', skillName: 'echo' };
+    const target = await execution.findTarget(caller, path, () => ({}));
+    const timing = { runAt: clock.now() + hour };
+    const send = (input: unknown, key: string) =>
+      execution.execute(caller, target, input, {
+        ...{ userId: 'ada', triggerType: 'api', timing },
+        idempotency: { owner: caller.keyId, key },
+      });
+    const { job } = await send({ a: 1 }, 'one');
+
+    clock.advance(hour);
+
+    expect(await send({ a: 1 }, 'one')).toMatchObject({ job: { id: job.id }, isReplay: true });
+    await expect(send({ a: 2 }, 'one')).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+    await expect(send({ a: 1 }, 'two')).rejects.toMatchObject({ code: 'validation_error' });
   });
 
   describe('the moment of a queued job', () => {

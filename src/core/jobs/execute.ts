@@ -120,16 +120,17 @@ export class Execution {
     input: unknown,
     options: ExecutionOptions,
   ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-    const work = await this.#workOf(caller, target, input, options, timingNames);
-    const { agentId, conversationId, isPaused } = target;
-    if (isPaused) {
-      // A repeat of a request accepted before the pause still gets the earlier job.
+    const work = await this.#workOf(caller, target, input, options);
+    try {
+      refuseNow(work, target, this.#context, timingNames);
+    } catch (refusal) {
+      // A repeat of a request accepted before the pause, or before its x-run-at, still gets the earlier job.
       const { idempotency } = work;
       const earlier = idempotency && (await replayOf(this.#context, idempotency));
-      if (!earlier) throw agentPaused(agentId);
+      if (!earlier) throw refusal;
       return answer(earlier);
     }
-    return answer(await this.#parts.acceptor.accept(work), conversationId);
+    return answer(await this.#parts.acceptor.accept(work), target.conversationId);
   }
 
   /**
@@ -143,8 +144,8 @@ export class Execution {
     options: ExecutionOptions,
     names: TimingNames,
   ): Promise<WorkRequest> {
-    const work = await this.#workOf(caller, target, input, options, names);
-    if (target.isPaused) throw agentPaused(target.agentId);
+    const work = await this.#workOf(caller, target, input, options);
+    refuseNow(work, target, this.#context, names);
     return work;
   }
 
@@ -153,7 +154,6 @@ export class Execution {
     { skill, agentId, conversationId }: Target,
     input: unknown,
     options: ExecutionOptions,
-    names: TimingNames,
   ): Promise<WorkRequest> {
     const { inputField, overrides, userId, isForUser = false, triggerType, timing } = options;
     refuseInvalid(skill, input, inputField);
@@ -164,7 +164,6 @@ export class Execution {
     if (conversationId !== undefined && !skill.continuesConversations) {
       throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
     }
-    if (timing !== undefined) refuseTiming(timing, this.#context.clock.now(), names);
     const given = `${conversationId ?? ''}${agentOverrides ?? ''}${timing === undefined ? '' : timingText(timing)}`;
     const idempotency = options.idempotency && {
       fingerprint: fingerprintOf(skill, agentId, input, given),
@@ -213,6 +212,17 @@ async function findConversation(
   if (found.agent_id !== agentId) throw notFound('Conversation');
   await agents.findSince(caller.organizationId, agentId, found.created_at);
   return known;
+}
+
+/** Throws for what depends on the moment of the request: times that have passed (`400`), a paused agent (`422`). */
+function refuseNow(
+  { timing }: WorkRequest,
+  { isPaused, agentId }: Target,
+  { clock }: Context,
+  names: TimingNames,
+): void {
+  if (timing !== undefined) refuseTiming(timing, clock.now(), names);
+  if (isPaused) throw agentPaused(agentId);
 }
 
 async function replayOf(
