@@ -5,6 +5,7 @@ import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import type { Queue } from '../../src/adapters/queue/queue.ts';
 import { createRedisBus } from '../../src/adapters/redis/bus.ts';
 import { Redis } from '../../src/adapters/redis/redis.ts';
+import type { JobRow } from '../../src/core/jobs/jobs.store.ts';
 import { JobRunner } from '../../src/core/jobs/runner.ts';
 import { findDueOrganizations, findTurns } from '../../src/core/jobs/turns.store.ts';
 import { Turns } from '../../src/core/jobs/turns.ts';
@@ -53,6 +54,12 @@ const queues = findRedis() === undefined ? [inMemory] : [inMemory, inRedis];
 const cases = (await engines()).flatMap((engine) =>
   queues.map((open) => ({ engine, open, title: `${engine.name}, a queue ${open.name}` })),
 );
+
+async function insertAll(world: JobsWorld, rows: readonly JobRow[]) {
+  await world.database.write(async (tx) => {
+    for (let i = 0; i < rows.length; i += 500) await tx.insert('jobs', rows.slice(i, i + 500));
+  });
+}
 
 /** A process that runs jobs of the world in so many slots. */
 async function startProcess(world: JobsWorld, { queue, bus }: Stores, slots: number, of = 'one') {
@@ -259,13 +266,13 @@ describe.each(await engines())('the rows of turns on $name', (engine) => {
       ...Array.from({ length: 3_000 }, (_, i) => jobOf('b', 1, now - 5_000 + i)),
       ...[jobOf('a', 1, now), jobOf('a', 2, now - 1), jobOf('c', 0, now), jobOf('c', 1, now + 1)],
     ];
-    await world.database.write(async (tx) => {
-      for (let i = 0; i < rows.length; i += 500) await tx.insert('jobs', rows.slice(i, i + 500));
-    });
+    await insertAll(world, rows);
 
     const read = (after_key: string) =>
       world.database.write((tx) =>
-        findTurns(tx, name, [{ organization_id: 'acme', after_key }], { dueBy: now, ofGroup: 3 }),
+        findTurns(tx, name, [{ organization_id: 'acme', after_key }], {
+          ...{ now, dueBy: now, ofGroup: 3 },
+        }),
       );
     const first = await read('');
     const behind = await read('b');
@@ -284,5 +291,51 @@ describe.each(await engines())('the rows of turns on $name', (engine) => {
       'default',
     ]);
     expect(organizations.next).toBe('');
+  });
+
+  test('are found behind those of many keys and priorities that are not due', async () => {
+    const world = await jobsWorld(engine);
+    const row = await world.row((await world.submit()).id);
+    const now = world.clock.now();
+    const jobOf = (api_key_id: string, priority: number, due_at: number) => ({
+      ...{ ...row, id: newId(), organization_id: 'acme', api_key_id, priority, due_at },
+    });
+    const later = Array.from({ length: 2_100 }, (_, i) =>
+      jobOf(`key-${Math.floor(i / 3)}`, i % 3, now + 1),
+    );
+    const due = jobOf('last', 1, now);
+    await insertAll(world, [...later, due]);
+
+    const read = (after_key: string) =>
+      world.database.write((tx) =>
+        findTurns(tx, name, [{ organization_id: 'acme', after_key }], {
+          ...{ now, dueBy: now, ofGroup: 3 },
+        }),
+      );
+
+    expect((await read('')).due.map(({ id }) => id)).toEqual([due.id]);
+    expect((await read('last')).due.map(({ id }) => id)).toEqual([due.id]);
+  });
+
+  test('are found behind those of their key that have expired before they began', async () => {
+    const world = await jobsWorld(engine);
+    const row = await world.row((await world.submit()).id);
+    const now = world.clock.now();
+    const jobOf = (due_at: number, expires_at: number | null) => ({
+      ...{ ...row, id: newId(), organization_id: 'acme', api_key_id: 'a', due_at, expires_at },
+    });
+    const expired = Array.from({ length: 300 }, (_, i) => jobOf(now - 1_000 + i, now));
+    const begun = { ...jobOf(now - 2, now), started_at: now - 2 };
+    const due = jobOf(now - 1, now + 1);
+    await insertAll(world, [...expired, begun, due]);
+
+    const found = await world.database.write((tx) =>
+      findTurns(tx, name, [{ organization_id: 'acme', after_key: '' }], {
+        ...{ now, dueBy: now, ofGroup: 3 },
+      }),
+    );
+
+    expect(found.due.map(({ id }) => id)).toEqual([begun.id, due.id]);
+    expect(found.cut).toEqual([]);
   });
 });

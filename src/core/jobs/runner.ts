@@ -151,8 +151,9 @@ export class JobRunner {
     const max = turns.beginClaim(candidates);
     const spares = tx.dialect === 'sqlite' ? 1 : sparesMax;
     const ofGroup = Math.min(max + spares, ofGroupMax);
-    const dueBy = this.#context.clock.now() + clockSkewMs;
-    const found = await findTurns(tx, queue, candidates, { dueBy, ofGroup });
+    const now = this.#context.clock.now();
+    const times = { now, dueBy: now + clockSkewMs };
+    const found = await findTurns(tx, queue, candidates, { ...times, ofGroup });
     const round = turns.round(candidates, found.due);
     const jobs: ClaimedJob[] = [];
     for (let picks = 0; picks < picksMax && jobs.length < max; picks++) {

@@ -8,8 +8,13 @@ import type { Dialect, Handle, Transaction } from '../../adapters/database/datab
 import { rowsIn, rowsParams, type Types } from '../../adapters/database/rows-in.ts';
 import { statement } from '../../adapters/database/statement.ts';
 
-/** Rows that are read of one organization: the next claim goes on behind the key that had the last turn. */
+/** Due jobs that are read of one organization: the next claim goes on behind the key that had the last turn. */
 const stepsMax = 200;
+/**
+ * Rows that are read for them: more than there are priorities of the most API keys, of each of which the first job may be
+ * due later. Beyond that many the jobs behind wait until some of these have begun.
+ */
+const rowsMax = 4_096;
 
 type JobQueue = 'skill-execution' | 'scheduled-jobs';
 
@@ -51,38 +56,44 @@ const types: Types<Place> = { organization_id: 'text', after_key: 'text' };
 const jobOf = (dialect: Dialect, id: RawBuilder<unknown>) =>
   dialect === 'sqlite'
     ? sql`jobs on jobs.id = ${id}`
-    : sql`lateral (select id, organization_id, api_key_id, priority, due_at, epoch from jobs
-        where id = ${id} limit 1) as jobs on true`;
+    : sql`lateral (select id, organization_id, api_key_id, priority, due_at, epoch, status, started_at,
+        expires_at from jobs where id = ${id} limit 1) as jobs on true`;
 
 interface Step {
   id: string;
   organization_id: string;
   due_at: number;
-  /** Rows of the walk so far. */
-  steps: number;
 }
 
 interface StepOfGroup extends Step {
   api_key_id: string;
   priority: number;
-  /** Rows of the group so far. */
+  /** Jobs of the group so far that may begin. */
   nth: number;
+  /** Those of the walk so far. */
+  steps: number;
 }
 
 const dueOf = (queue: JobQueue) => {
   const waiting = inQueue[queue];
-  return statement<Place & { due_by: number; of_group: number }>()((db, p, dialect) => {
-    const jobs = indexed(dialect, queue);
-    const given = rowsIn<Place>(dialect, (column) => p(column), types);
-    const dueBy = dialect === 'sqlite' ? p('due_by') : sql`${p('due_by')}::bigint`;
-    const ofGroup = dialect === 'sqlite' ? p('of_group') : sql`${p('of_group')}::integer`;
-    const first = (behind: RawBuilder<unknown>) => sql`(
+  return statement<Place & { due_by: number; now: number; of_group: number }>()(
+    (db, p, dialect) => {
+      const jobs = indexed(dialect, queue);
+      const given = rowsIn<Place>(dialect, (column) => p(column), types);
+      const dueBy = dialect === 'sqlite' ? p('due_by') : sql`${p('due_by')}::bigint`;
+      const ofGroup = dialect === 'sqlite' ? p('of_group') : sql`${p('of_group')}::integer`;
+      const now = dialect === 'sqlite' ? p('now') : sql`${p('now')}::bigint`;
+      // Like the condition of the claim.
+      const ready = sql`case when jobs.due_at <= ${dueBy} and (jobs.status = 'waiting' or jobs.expires_at is null
+      or jobs.started_at is not null or jobs.expires_at > ${now}) then 1 else 0 end`;
+      const first = (behind: RawBuilder<unknown>) => sql`(
       select id from ${jobs} where organization_id = given.organization_id and ${waiting}
         and api_key_id > ${behind}
       order by api_key_id, priority, due_at, id limit 1)`;
-    const steps = sql<StepOfGroup>`(
-      with recursive walk(id, organization_id, api_key_id, priority, due_at, nth, steps, to_key) as (
-        select jobs.id, jobs.organization_id, jobs.api_key_id, jobs.priority, jobs.due_at, 1, 1, start.to_key
+      const steps = sql<StepOfGroup>`(
+      with recursive walk(id, organization_id, api_key_id, priority, due_at, ready, nth, steps, rows_read, to_key) as (
+        select jobs.id, jobs.organization_id, jobs.api_key_id, jobs.priority, jobs.due_at,
+          ${ready}, ${ready}, ${ready}, 1, start.to_key
         from (
           select ${first(sql`given.after_key`)} as id, null as to_key from ${given}
           union all
@@ -90,10 +101,10 @@ const dueOf = (queue: JobQueue) => {
         ) as start join ${jobOf(dialect, sql`start.id`)}
         where start.to_key is null or jobs.api_key_id <= start.to_key
         union all
-        select jobs.id, jobs.organization_id, jobs.api_key_id, jobs.priority, jobs.due_at,
+        select jobs.id, jobs.organization_id, jobs.api_key_id, jobs.priority, jobs.due_at, ${ready},
           case when jobs.api_key_id = walk.api_key_id and jobs.priority = walk.priority
-            then walk.nth + 1 else 1 end,
-          walk.steps + 1, walk.to_key
+            then walk.nth else 0 end + ${ready},
+          walk.steps + ${ready}, walk.rows_read + 1, walk.to_key
         from walk join ${jobOf(
           dialect,
           sql`coalesce(
@@ -104,13 +115,14 @@ const dueOf = (queue: JobQueue) => {
             order by due_at, id limit 1) end,
           ${nextGroup(jobs, waiting)})`,
         )}
-        where walk.steps < ${sql.lit(stepsMax)}
+        where walk.steps < ${sql.lit(stepsMax)} and walk.rows_read < ${sql.lit(rowsMax)}
           and (walk.to_key is null or jobs.api_key_id <= walk.to_key)
-      ) select * from walk)`.as<'walk'>(sql`walk`);
-    return db
-      .selectFrom(steps)
-      .select(['id', 'organization_id', 'api_key_id', 'priority', 'due_at', 'nth', 'steps']);
-  });
+      ) select * from walk where ready = 1)`.as<'walk'>(sql`walk`);
+      return db
+        .selectFrom(steps)
+        .select(['id', 'organization_id', 'api_key_id', 'priority', 'due_at', 'nth', 'steps']);
+    },
+  );
 };
 
 const dueJobs = {
@@ -119,23 +131,26 @@ const dueJobs = {
 };
 
 /**
- * The due jobs of organizations, the longest due of each key and priority first, at most `ofGroup` of each. `cut` has the
- * organizations of which not everything was read.
+ * The due jobs of organizations that have not expired, the longest due of each key and priority first, at most `ofGroup` of
+ * each. `cut` has the organizations of which not everything was read.
  */
 export async function findTurns(
   tx: Transaction,
   queue: JobQueue,
   places: readonly Place[],
-  { dueBy, ofGroup }: { readonly dueBy: number; readonly ofGroup: number },
+  {
+    now,
+    dueBy,
+    ofGroup,
+  }: { readonly now: number; readonly dueBy: number; readonly ofGroup: number },
 ) {
   const found: StepOfGroup[] = [];
   for (const place of rowsParams(tx.dialect, places, types)) {
-    const params = { ...(place as Place), due_by: dueBy, of_group: ofGroup };
+    const params = { ...(place as Place), due_by: dueBy, now, of_group: ofGroup };
     found.push(...(await tx.all(dueJobs[queue], params)));
   }
-  const steps = found.map((row) => ({ ...row, due_at: Number(row.due_at) }));
-  const isCut = (row: (typeof steps)[number]) => row.steps >= stepsMax || row.nth >= ofGroup;
-  const due = steps.filter(({ due_at }) => due_at <= dueBy);
+  const due = found.map((row) => ({ ...row, due_at: Number(row.due_at) }));
+  const isCut = (row: (typeof due)[number]) => row.steps >= stepsMax || row.nth >= ofGroup;
   return { due, cut: due.filter(isCut).map(({ organization_id }) => organization_id) };
 }
 
@@ -162,7 +177,7 @@ const organizationsOf = (queue: JobQueue) => {
         )}
         where walk.steps < ${limit}
       ) select * from walk)`.as<'walk'>(sql`walk`);
-    return db.selectFrom(steps).select(['id', 'organization_id', 'due_at', 'epoch', 'steps']);
+    return db.selectFrom(steps).select(['id', 'organization_id', 'due_at', 'epoch']);
   });
 };
 
