@@ -1,5 +1,5 @@
 /** Turns, decided from the rows, on both databases and with both queues. */
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { BullmqQueue } from '../../src/adapters/queue/bullmq.ts';
 import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import type { Queue } from '../../src/adapters/queue/queue.ts';
@@ -240,6 +240,44 @@ describe
       expect(all.flatMap(({ jobIds }) => jobIds()).toSorted()).toEqual(ids.toSorted());
       await Promise.all(all.map(({ runner }) => runner.stop()));
       await expectConsistent(world.database);
+    });
+
+    test('begin a free job behind those that another transaction has locked, and the locked ones after its end', async () => {
+      const world = await jobsWorld(engine);
+      const row = await world.row((await world.submit()).id);
+      const rows = Array.from({ length: 10 }, (_, i) => ({
+        ...{ ...row, id: newId(), organization_id: 'acme', due_at: i },
+      }));
+      await insertAll(world, rows);
+      const { queue } = await inMemory();
+      const { runner, turns, begun, end } = await startProcess(world, { queue, bus: null }, 1);
+      const endClaim = vi.spyOn(turns, 'endClaim');
+
+      const locked = Promise.withResolvers<void>();
+      const release = Promise.withResolvers<void>();
+      const locking = world.database.write(async (tx) => {
+        const ids = rows.slice(0, 3).map(({ id }) => id);
+        await tx.kysely.selectFrom('jobs').select('id').where('id', 'in', ids).forUpdate().execute();
+        locked.resolve();
+        await release.promise;
+      });
+      await locked.promise;
+
+      runner.announceHere('acme');
+      expect(await begun(1)).toEqual([rows[3]?.id]);
+      for (let count = 2; count <= 7; count++) {
+        end();
+        await begun(count);
+      }
+      end();
+      // All that is left is locked: three claims get nothing, and the organization waits for the next event.
+      await waitFor(() => endClaim.mock.calls.length >= 10, { describe: 'claims were tried' });
+      expect(turns.isWaiting('acme')).toBe(true);
+      release.resolve();
+      await locking;
+      runner.announceHere('other');
+
+      expect((await begun(8)).at(-1)).toBe(rows[0]?.id);
     });
 
     test('pass on what one of them has no slot for', async () => {

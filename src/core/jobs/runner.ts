@@ -18,8 +18,10 @@ import type { Candidate, DueJob, Turns } from './turns.ts';
 const sparesMax = 8;
 /** Jobs of one key and priority that a claim reads. */
 const ofGroupMax = 64;
-/** Times that a claim picks again in place of jobs that another process has locked. */
-const picksMax = 3;
+/** Times that a claim picks, again in place of jobs that another process has locked: enough for all spares of a group. */
+const picksMax = 64;
+/** Claims in a row that found due jobs and got none, after which the organizations wait for the next event. */
+const fruitlessMax = 3;
 
 interface RunnerParts {
   readonly queue: JobQueue;
@@ -35,6 +37,8 @@ interface RunnerParts {
 interface Claimed {
   readonly jobs: readonly ClaimedJob[];
   readonly left: ReadonlySet<string>;
+  /** Whether all jobs that were picked are other processes'. */
+  readonly isFruitless: boolean;
 }
 
 export class JobRunner {
@@ -45,7 +49,7 @@ export class JobRunner {
   readonly #idle = Promise.withResolvers<void>();
   #isClaiming = false;
   #isStopped = false;
-  /** Claims in a row that got nothing. */
+  /** Claims in a row that got none of the jobs that they picked. */
   #fruitless = 0;
   /** Jobs under way. */
   #running = 0;
@@ -97,6 +101,7 @@ export class JobRunner {
 
   /** Claims due jobs while slots are free for them. */
   #fill(): void {
+    this.#fruitless = 0;
     if (this.#isClaiming || this.#isStopped || !this.#parts.turns.mayClaim()) return;
     this.#isClaiming = true;
     void this.#claimAll();
@@ -105,7 +110,11 @@ export class JobRunner {
   async #claimAll(): Promise<void> {
     try {
       do await this.#claim();
-      while (!this.#isStopped && this.#parts.turns.mayClaim());
+      while (
+        !this.#isStopped &&
+        this.#fruitless < fruitlessMax &&
+        this.#parts.turns.mayClaim()
+      );
     } catch (err) {
       this.#context.log.warn({ err }, 'due jobs are not claimed; the sweep announces them again');
     }
@@ -118,11 +127,12 @@ export class JobRunner {
     const picked = new Set<string>();
     let candidates: readonly Candidate[] = [];
     try {
-      const { jobs, left } = await this.#context.database.write((tx) => {
+      const { jobs, left, isFruitless } = await this.#context.database.write((tx) => {
         // Decided when the transaction runs, not when it is requested: slots may be freed until then.
         candidates = turns.candidates();
         return this.#claimWithin(tx, candidates, picked);
       });
+      this.#fruitless = isFruitless ? this.#fruitless + 1 : 0;
       for (const job of jobs) {
         picked.delete(job.id);
         void this.#occupy(job, () => performer.perform(job));
@@ -147,7 +157,7 @@ export class JobRunner {
     picked: Set<string>,
   ): Promise<Claimed> {
     const { queue, turns, admission, running, clockSkewMs = 0 } = this.#parts;
-    if (candidates.length === 0) return { jobs: [], left: new Set() };
+    if (candidates.length === 0) return { jobs: [], left: new Set(), isFruitless: false };
     const max = turns.beginClaim(candidates);
     const spares = tx.dialect === 'sqlite' ? 1 : sparesMax;
     const ofGroup = Math.min(max + spares, ofGroupMax);
@@ -171,10 +181,8 @@ export class JobRunner {
         else round.lose(wanted[i] as DueJob);
       });
     }
-    // Of what could not be claimed at all, such as expired jobs, the sweep announces the rest.
-    this.#fruitless = jobs.length === 0 ? this.#fruitless + 1 : 0;
-    const isHopeless = this.#fruitless >= picksMax;
-    return { jobs, left: isHopeless ? new Set() : new Set([...round.left(), ...found.cut]) };
+    const left = new Set([...round.left(), ...found.cut]);
+    return { jobs, left, isFruitless: picked.size > 0 && jobs.length === 0 };
   }
 
   /** Does the work on a job in a slot. */

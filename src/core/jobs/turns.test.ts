@@ -197,6 +197,19 @@ describe('turns', () => {
     expect(turns.offerSlots()('b')).toBe(true);
   });
 
+  test('keep an organization waiting of which another process has locked the last job', () => {
+    const turns = new Turns(2);
+    turns.announce('a');
+    const candidates = turns.candidates();
+    turns.beginClaim(candidates);
+    const round = turns.round(candidates, [job('a', 'k')]);
+
+    round.lose(round.next() as DueJob);
+
+    expect(round.next()).toBeUndefined();
+    expect(round.left()).toEqual(new Set(['a']));
+  });
+
   test('keep what is announced while a claim is under way', () => {
     const turns = new Turns(2);
     turns.announce('a');

@@ -260,6 +260,7 @@ interface Turn extends Rank {
   /** By priority, then by key: the jobs that have not begun, the longest due first. */
   readonly levels: Map<string, DueJob[]>[];
   left: number;
+  hasLost: boolean;
 }
 
 /** The order of one claim. It changes nothing in `Turns`: a transaction may be repeated. */
@@ -275,7 +276,7 @@ export class Round {
     this.#use = { ...use };
     for (const [id, { own, turn, begun, key }] of shares) {
       const levels = priorities.map(() => new Map<string, DueJob[]>());
-      this.#turns.set(id, { own, turn, begun, key, levels, left: 0 });
+      this.#turns.set(id, { own, turn, begun, key, levels, left: 0, hasLost: false });
     }
     for (const job of due) {
       const turn = this.#turns.get(job.organization_id);
@@ -306,13 +307,16 @@ export class Round {
   /** A job that was picked is another process's: its slot is free. */
   lose({ organization_id }: DueJob): void {
     const turn = this.#turns.get(organization_id);
-    if (turn !== undefined) turn.own -= 1;
+    if (turn !== undefined) {
+      turn.own -= 1;
+      turn.hasLost = true;
+    }
     this.#use.taken -= 1;
   }
 
-  /** The organizations that have more due jobs. */
+  /** The organizations that have more due jobs, or lost one: the other process may yet give it up. */
   left(): Set<string> {
-    const left = [...this.#turns].filter(([, turn]) => turn.left > 0);
+    const left = [...this.#turns].filter(([, turn]) => turn.left > 0 || turn.hasLost);
     return new Set(left.map(([id]) => id));
   }
 
