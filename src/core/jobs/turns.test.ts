@@ -197,6 +197,26 @@ describe('turns', () => {
     expect(turns.offerSlots()('b')).toBe(true);
   });
 
+  test('are not held back by an organization that has nothing due any more', () => {
+    const { turns, send, runsOf } = process(16);
+    const begun = [...jobs(6, 'a', 'k'), ...jobs(5, 'b', 'k')];
+    for (const one of begun) turns.begin(one);
+    turns.announce('b');
+
+    send(job('a', 'k'));
+
+    expect(runsOf('a')).toBe(1);
+    expect(turns.isWaiting('b')).toBe(false);
+  });
+
+  test('read few more organizations than slots are free', () => {
+    const turns = new Turns(16);
+    for (let i = 0; i < 50; i++) turns.announce(`${i}`);
+    for (const one of jobs(16, 'a', 'k')) turns.begin(one);
+
+    expect(turns.candidates()).toHaveLength(5);
+  });
+
   test('keep an organization waiting of which another process has locked the last job', () => {
     const turns = new Turns(2);
     turns.announce('a');

@@ -24,6 +24,8 @@ const slotsPerKept = 16;
 const lowerEvery = 8;
 /** Organizations whose jobs one claim reads. */
 const readMax = 32;
+/** Of them beyond the free slots: some may have no due job. */
+const readSpare = 4;
 
 /** What slots are taken, as an organization finds them. */
 export interface SlotUse {
@@ -132,17 +134,21 @@ export class Turns {
     return this.candidates(1).length > 0;
   }
 
-  /** The waiting organizations that may begin a job, those whose turn is next. */
-  candidates(max = readMax): Candidate[] {
+  /**
+   * The waiting organizations that may begin a job, those whose turn is next. Where none may while slots are free, those that
+   * are held back are read once for each announcement: one that has nothing due any more holds back no other.
+   */
+  candidates(max = Math.min(readMax, this.#free() + readSpare)): Candidate[] {
     if (this.#waiting === 0 || this.#free() <= 0) return [];
     const found: [string, Share][] = [];
+    const heldBack: [string, Share][] = [];
     for (const entry of this.#shares) {
       const [id, { isWaiting }] = entry;
-      if (isWaiting && this.mayBegin(id)) found.push(entry);
+      if (isWaiting) (this.mayBegin(id) ? found : heldBack).push(entry);
       if (max === 1 && found.length === 1) break;
     }
-    return found
-      .toSorted(([, a], [, b]) => inTurn(a, b))
+    const next = found.toSorted(([, a], [, b]) => inTurn(a, b));
+    return (next.length > 0 ? next : toVerify(heldBack))
       .slice(0, max)
       .map(([organization_id, { key }]) => ({ organization_id, after_key: key }));
   }
@@ -252,6 +258,12 @@ export class Turns {
 
 /** The fewest runs first, then the longest without a turn. */
 const inTurn = (a: Rank, b: Rank) => a.own - b.own || a.turn - b.turn;
+
+/** Where one of the organizations was announced, all of them, the announced ones first. */
+function toVerify(heldBack: readonly [string, Share][]): [string, Share][] {
+  if (!heldBack.some(([, { isAnnounced }]) => isAnnounced)) return [];
+  return heldBack.toSorted(([, a], [, b]) => Number(b.isAnnounced) - Number(a.isAnnounced));
+}
 
 /** An organization in a round. */
 interface Turn extends Rank {
