@@ -66,6 +66,25 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await create([item(), item()], 'key')).isReplay).toBe(false);
   });
 
+  test('an Idempotency-Key gets the first answer, also where an item would be refused now', async () => {
+    const { clock, caller, ...world } = await jobsWorld(engine);
+    const { batches } = batchesOf({ clock, caller, ...world });
+    const items = [item({ run_at: new Date(clock.now() + 60_000).toISOString() })];
+    const send = (more = {}) =>
+      batches.create(caller, { items, isAtomic: true, idempotencyKey: 'key', ...more });
+    const { batch } = await send();
+
+    clock.advance(60_000);
+
+    expect(await send()).toEqual({ batch, isReplay: true });
+    await expect(send({ isAtomic: false })).rejects.toMatchObject({
+      code: 'idempotency_key_reused',
+    });
+    await expect(send({ idempotencyKey: 'other' })).rejects.toMatchObject({
+      code: 'validation_error',
+    });
+  });
+
   test('retention deletes a batch after its jobs', async () => {
     const world = await jobsWorld(engine);
     const { database, clock, jobs, row } = world;

@@ -67,14 +67,23 @@ export class Batches {
 
   /** Accepts a batch, or returns the answer of an earlier equal request. */
   async create(caller: Caller, request: BatchRequest) {
+    const { items, isAtomic, idempotencyKey } = request;
+    // Before the transaction: the text may have megabytes.
+    const fingerprint = idempotencyKey === undefined ? null : fingerprintOf(items, isAtomic);
+    const { database, clock } = this.#context;
+    const key = { api_key_id: caller.keyId, idempotency_key: idempotencyKey ?? '' };
+    // Before the items are judged: what they refer to may have changed since, and their moments may have passed.
+    const earlier = fingerprint === null ? undefined : await findBatchOfKey(database.read, key);
+    if (earlier !== undefined && Number(earlier.created_at) >= clock.now() - idempotencyMs) {
+      return replayOf(earlier, fingerprint);
+    }
     const judged: (WorkRequest | PlatformError)[] = [];
-    for (const [i, item] of request.items.entries()) {
+    for (const [i, item] of items.entries()) {
       const one = await this.#judge(caller, item);
-      if (one instanceof PlatformError && request.isAtomic) throw ofItem(one, i);
+      if (one instanceof PlatformError && isAtomic) throw ofItem(one, i);
       judged.push(one);
     }
-    const { database } = this.#context;
-    return database.write((tx) => this.#accept(tx, caller, request, judged));
+    return database.write((tx) => this.#accept(tx, caller, request, judged, fingerprint));
   }
 
   async get(organizationId: string, id: string) {
@@ -141,8 +150,9 @@ export class Batches {
   async #accept(
     tx: Transaction,
     caller: Caller,
-    { items, isAtomic, idempotencyKey }: BatchRequest,
+    { idempotencyKey }: BatchRequest,
     judged: readonly (WorkRequest | PlatformError)[],
+    fingerprint: string | null,
   ) {
     const now = this.#context.clock.now();
     const row = {
@@ -156,13 +166,10 @@ export class Batches {
       completed_at: null,
     };
     const key = { api_key_id: caller.keyId, idempotency_key: idempotencyKey ?? '' };
-    const fingerprint = idempotencyKey === undefined ? null : fingerprintOf(items, isAtomic);
     if (idempotencyKey !== undefined) await forgetKey(tx, key, now - idempotencyMs);
     const named = { idempotency_key: idempotencyKey ?? null, fingerprint };
     if (!(await insertBatch(tx, { ...row, ...named }))) {
-      const earlier = await findBatchOfKey(tx, key);
-      if (earlier?.fingerprint !== fingerprint || earlier === undefined) throw keyReused();
-      return { batch: answerOf(earlier), isReplay: true };
+      return replayOf(await findBatchOfKey(tx, key), fingerprint);
     }
     const batchId = row.id;
     const works: WorkRequest[] = [];
@@ -256,11 +263,16 @@ function fingerprintOf(items: readonly unknown[], isAtomic: boolean): string {
   return createHash('sha256').update(canonicalJson({ items, isAtomic })).digest('hex');
 }
 
-const keyReused = () =>
-  new PlatformError(
-    'idempotency_key_reused',
-    'This Idempotency-Key was used for another batch within the last 24 hours',
-  );
+/** The answer of the batch that has the key; throws `422` where its request was another one. */
+function replayOf(earlier: BatchRow | undefined, fingerprint: string | null) {
+  if (earlier === undefined || earlier.fingerprint !== fingerprint) {
+    throw new PlatformError(
+      'idempotency_key_reused',
+      'This Idempotency-Key was used for another batch within the last 24 hours',
+    );
+  }
+  return { batch: answerOf(earlier), isReplay: true };
+}
 
 interface Summary {
   readonly id: string;
