@@ -89,6 +89,29 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(database);
   });
 
+  test('goes on without the retries that the first request made', async () => {
+    const world = await jobsWorld(engine);
+    const { jobs, attempt, caller, clock, database } = world;
+    for (const job of await submitMany(world, 30)) {
+      await attempt(job.id, failed({ retryable: false }));
+    }
+    clock.advance(1);
+    const filters = { agent_id: 'default' };
+    const first = jobs.retryMany(caller, command(filters));
+    // Its time is over after the first 20.
+    clock.advance(5_000);
+    const { retried, remaining, next } = await first;
+    expect({ retried, remaining }).toEqual({ retried: 20, remaining: 10 });
+    const { kysely } = database.read;
+    const made = await kysely.selectFrom('jobs').select('id').where('retry_of', 'is not', null);
+    for (const { id } of await made.execute()) await attempt(id, failed({ retryable: false }));
+
+    const second = await jobs.retryMany(caller, command(filters, { after: next }));
+
+    expect(second).toMatchObject({ retried: 10, done: true });
+    expect(await countsIn(world)).toEqual({ failed: 50, queued: 10 });
+  });
+
   test('does not run again what the key may not run, and says how many', async () => {
     const world = await jobsWorld(engine);
     const { jobs, attempt, callerOf, clock } = world;

@@ -53,6 +53,7 @@ describe.each(['cancel', 'retry'])('POST /api/jobs/%s', (verb) => {
     [{ created_after: 'yesterday' }, 'created_after'],
     [{ agent: 'default' }, 'agent'],
     [{ agent_id: 'default', after: 5 }, 'after'],
+    [{ agent_id: 'default', after: 'next' }, 'after'],
   ])('%j is 400', async (body, field) => {
     expectInvalid(await (await newTenant(platform)).post(path, body), field);
   });

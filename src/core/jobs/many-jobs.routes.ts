@@ -30,10 +30,12 @@ const fields = {
   dry_run: Type.Optional(
     Type.Boolean({ description: 'true: only counts the jobs, as remaining.' }),
   ),
-  after: Type.Optional({
-    ...Id,
-    description: 'next of an earlier answer, where this request goes on.',
-  }),
+  after: Type.Optional(
+    Type.String({
+      maxLength: 60,
+      description: 'next of an earlier answer, where this request goes on.',
+    }),
+  ),
 };
 
 const options = (title: string) => ({
@@ -59,7 +61,7 @@ const RetryJobs = Type.Object(
 
 const inParts =
   'The request ends after some seconds; where done is false, repeat it with next as after. Jobs that are accepted ' +
-  'meanwhile are left out. At least one filter is needed.';
+  'after the first of these requests are left out. At least one filter is needed.';
 
 export function manyJobsRoutes(server: Server, jobs: Jobs) {
   const cancelSchema = {

@@ -1,13 +1,13 @@
 /** What commands for many jobs answer. */
 import { Type } from 'typebox';
-import { Id, Nullable } from '../../adapters/http/schemas.ts';
+import { Nullable } from '../../adapters/http/schemas.ts';
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 const progress = {
   done: Type.Boolean({ description: 'Whether no such job was left.' }),
   remaining: Count('Such jobs that this request has not come to.'),
   next: {
-    ...Nullable(Id),
+    ...Nullable(Type.String()),
     description:
       'The value of after with which the next request goes on; null at the beginning and the end.',
   },

@@ -25,6 +25,8 @@ import { retryJob } from './retry.ts';
 /** Jobs of one transaction that are cancelled, and jobs that are run again side by side. */
 const cancelledMax = 50;
 const retriedMax = 20;
+/** `next`: the id of a job, and the moment by which jobs must have been accepted. */
+const nextPattern = /^([0-9a-f-]{36})(?:\.(\d{1,15}))?$/;
 /** After so long a request is answered. */
 const budgetMs = 5_000;
 
@@ -33,7 +35,7 @@ export interface ManyCommand {
   readonly filters: JobFilters;
   /** Only counts them. */
   readonly isDryRun: boolean;
-  /** The job after which an earlier request stopped. */
+  /** `next` of an earlier request: where that stopped, and when the first one began. */
   readonly after?: string | undefined;
 }
 
@@ -42,7 +44,7 @@ interface Progress {
   readonly done: boolean;
   /** Jobs that a next request finds. */
   readonly remaining: number;
-  /** The job after which a next request goes on; null when nothing is left. */
+  /** What a next request has as `after`; null when nothing is left. */
   readonly next: string | null;
 }
 
@@ -89,9 +91,9 @@ export async function retryMany(
   return { ...counts, ...progressOf(left, await countOf(retryableOnes(read, left))) };
 }
 
-function progressOf({ after }: ManyAsked, remaining: number): Progress {
+function progressOf({ after, acceptedBy }: ManyAsked, remaining: number): Progress {
   const done = remaining === 0;
-  return { done, remaining, next: done || after === '' ? null : after };
+  return { done, remaining, next: done || after === '' ? null : `${after}.${acceptedBy}` };
 }
 
 /** Gives half of the time of a request to other work, and ends it in time. */
@@ -122,9 +124,14 @@ function requireFilter({ filters }: ManyCommand): void {
 }
 
 function askedOf({ clock }: Context, organizationId: string, command: ManyCommand): ManyAsked {
-  const { filters, after = '' } = command;
-  // Without those that are accepted meanwhile.
-  return { organizationId, filters, after, acceptedBy: clock.now() };
+  const { filters, after: given } = command;
+  // Without those that are accepted meanwhile, such as the retries that an earlier request made.
+  const now = clock.now();
+  if (given === undefined) return { organizationId, filters, after: '', acceptedBy: now };
+  const [, after, moment] = nextPattern.exec(given) ?? [];
+  if (after === undefined) throw invalid('after', 'must be next of an earlier answer');
+  const acceptedBy = moment === undefined ? now : Math.min(now, Number(moment));
+  return { organizationId, filters, after, acceptedBy };
 }
 
 async function cancelChunk(

@@ -3600,10 +3600,7 @@ export interface components {
             created_before?: string;
             /** @description true: only counts the jobs, as remaining. */
             dry_run?: boolean;
-            /**
-             * Format: uuid
-             * @description next of an earlier answer, where this request goes on.
-             */
+            /** @description next of an earlier answer, where this request goes on. */
             after?: string;
         };
         CancelledJobs: {
@@ -3653,10 +3650,7 @@ export interface components {
             created_before?: string;
             /** @description true: only counts the jobs, as remaining. */
             dry_run?: boolean;
-            /**
-             * Format: uuid
-             * @description next of an earlier answer, where this request goes on.
-             */
+            /** @description next of an earlier answer, where this request goes on. */
             after?: string;
         };
         RetriedJobs: {
