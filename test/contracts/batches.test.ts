@@ -1,5 +1,5 @@
 /** Batches on both databases (docs/decisions/jobs.md). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { deleteOldBatches } from '../../src/core/jobs/batch-retention.ts';
 import { BatchEnds, Batches } from '../../src/core/jobs/batches.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
@@ -83,6 +83,27 @@ describe.each(await engines())('on $name', (engine) => {
     await expect(send({ idempotencyKey: 'other' })).rejects.toMatchObject({
       code: 'validation_error',
     });
+  });
+
+  test('is judged with pauses for other work', async () => {
+    const { create } = batchesOf(await jobsWorld(engine));
+    let now = 0;
+    const watch = vi.spyOn(performance, 'now').mockImplementation(() => {
+      now += 11;
+      return now;
+    });
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      counter = setImmediate(count);
+    };
+    let counter = setImmediate(count);
+
+    await create(Array.from({ length: 300 }, () => ({ skill: 'none' })));
+    clearImmediate(counter);
+    watch.mockRestore();
+
+    expect(turns).toBeGreaterThanOrEqual(300);
   });
 
   test('retention deletes a batch after its jobs', async () => {

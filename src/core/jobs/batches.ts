@@ -3,6 +3,7 @@
  * The sweep finds the batches whose jobs have all ended, so that the end of a job pays nothing for its batch.
  */
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -34,6 +35,9 @@ import type { JobTiming } from './timing.ts';
 
 /** Open batches that one sweep reads. */
 const readMax = 1_000;
+
+/** After so long, the judgement of items lets other work in. */
+const turnMs = 10;
 
 /** A request for a batch. */
 export interface BatchRequest {
@@ -78,10 +82,15 @@ export class Batches {
       return replayOf(earlier, fingerprint);
     }
     const judged: (WorkRequest | PlatformError)[] = [];
+    let since = performance.now();
     for (const [i, item] of items.entries()) {
       const one = await this.#judge(caller, item);
       if (one instanceof PlatformError && isAtomic) throw ofItem(one, i);
       judged.push(one);
+      if (performance.now() - since > turnMs) {
+        await setImmediate();
+        since = performance.now();
+      }
     }
     return database.write((tx) => this.#accept(tx, caller, request, judged, fingerprint));
   }
