@@ -8,11 +8,13 @@ import { isCleanText, jsonTextFault } from '../../kernel/text.ts';
 
 /** First path segments of the platform's own endpoints; they are no skills' paths. */
 export const reservedCategories: ReadonlySet<string> = new Set([
+  'accounts',
   'admin',
   'agent-triggers',
   'agent-webhooks',
   'agents',
   'approvals',
+  'batches',
   'console',
   'conversations',
   'docs',
@@ -26,6 +28,7 @@ export const reservedCategories: ReadonlySet<string> = new Set([
   'scheduled-jobs',
   'skills',
   'statistics',
+  'users',
   'webhooks',
 ]);
 
