@@ -62,14 +62,19 @@ async function insertAll(world: JobsWorld, rows: readonly JobRow[]) {
 }
 
 /** A process that runs jobs of the world in so many slots. */
-async function startProcess(world: JobsWorld, { queue, bus }: Stores, slots: number, of = 'one') {
+async function startProcess(
+  world: JobsWorld,
+  { queue, bus }: Stores,
+  slots: number,
+  { of = 'one', takesHints = true } = {},
+) {
   const { admission, performer, running, pool, context } = world.worker(of);
   const turns = new Turns(slots);
   const parts = { queue: name, turns, admission, performer, running } as const;
   const runner = new JobRunner({ ...context, queue, bus }, parts);
-  const consumer = queue.consume(name, ({ organizationId = '' }) =>
-    runner.announce(organizationId),
-  );
+  const consumer = takesHints
+    ? queue.consume(name, ({ organizationId = '' }) => runner.announce(organizationId))
+    : undefined;
   const passedOn = bus?.listen('due-jobs', (message) =>
     runner.announceHere(message.split(' ')[1] as string),
   );
@@ -79,7 +84,7 @@ async function startProcess(world: JobsWorld, { queue, bus }: Stores, slots: num
   const underWay = () => jobIds().filter((id) => !ended.has(id));
   onTestFinished(async () => {
     passedOn?.stop();
-    await consumer.stop();
+    await consumer?.stop();
   });
   return {
     runner,
@@ -196,7 +201,8 @@ describe.each(cases)('on $title', ({ engine, open }) => {
     const { id } = await world.submit({ ...acme, maxAttempts: 2 });
     await world.attempt(id, failed());
     const lost = await world.submit(acme);
-    const next = await startProcess(world, { queue: (await open()).queue, bus: null }, 4, 'two');
+    const { queue } = await open();
+    const next = await startProcess(world, { queue, bus: null }, 4, { of: 'two' });
     world.clock.advance(60_000);
 
     const due = await findDueOrganizations(world.database.read, name, {
@@ -213,12 +219,12 @@ describe
   .each((await engines()).filter(({ name }) => name === 'PostgreSQL'))(
   'two processes on $name and Redis',
   (engine) => {
-    async function setUp(slots: readonly [number, number]) {
+    async function setUp(slots: readonly [number, number], takesHints = true) {
       await server?.command('FLUSHALL');
       const stores = [await inRedis(), await inRedis()] as const;
       const world = await jobsWorld(engine, { queue: stores[0].queue });
       const first = await startProcess(world, stores[0], slots[0]);
-      const second = await startProcess(world, stores[1], slots[1], 'two');
+      const second = await startProcess(world, stores[1], slots[1], { of: 'two', takesHints });
       return { world, first, second };
     }
 
@@ -257,7 +263,12 @@ describe
       const release = Promise.withResolvers<void>();
       const locking = world.database.write(async (tx) => {
         const ids = rows.slice(0, 3).map(({ id }) => id);
-        await tx.kysely.selectFrom('jobs').select('id').where('id', 'in', ids).forUpdate().execute();
+        await tx.kysely
+          .selectFrom('jobs')
+          .select('id')
+          .where('id', 'in', ids)
+          .forUpdate()
+          .execute();
         locked.resolve();
         await release.promise;
       });
@@ -281,13 +292,42 @@ describe
     });
 
     test('pass on what one of them has no slot for', async () => {
-      const { world, first, second } = await setUp([1, 30]);
+      const { world, first, second } = await setUp([1, 30], false);
       for (let i = 0; i < 20; i++) await world.submit();
 
-      await waitFor(() => first.jobIds().length + second.jobIds().length === 20, {
-        describe: 'all of them have begun',
+      await second.begun(19);
+      expect(first.jobIds()).toHaveLength(1);
+    });
+
+    test('pass on what a stopping one knows', async () => {
+      const { world, first, second } = await setUp([2, 30], false);
+      const row = await world.row((await world.submit()).id);
+      await first.begun(1);
+      const waiting = { status: 'queued', attempt: 0, epoch: 0, due_at: 1 } as const;
+      const job = { ...row, id: newId(), organization_id: 'acme', ...waiting };
+      await insertAll(world, [job]);
+      const locked = Promise.withResolvers<void>();
+      const release = Promise.withResolvers<void>();
+      const locking = world.database.write(async (tx) => {
+        const rows = tx.kysely.selectFrom('jobs').select('id').where('id', '=', job.id);
+        await rows.forUpdate().execute();
+        locked.resolve();
+        await release.promise;
       });
-      expect(first.jobIds().length).toBeLessThanOrEqual(1);
+      await locked.promise;
+      const endClaim = vi.spyOn(first.turns, 'endClaim');
+      const claims = () =>
+        endClaim.mock.calls.filter(([read]) => read.some((one) => one.organization_id === 'acme'));
+      first.runner.announce('acme');
+      await waitFor(() => claims().length >= 3, { describe: 'claims were tried' });
+      release.resolve();
+      await locking;
+
+      const stopped = first.runner.stop();
+
+      expect(await second.begun(1)).toEqual([job.id]);
+      first.end();
+      await stopped;
     });
   },
 );

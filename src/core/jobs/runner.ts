@@ -110,11 +110,7 @@ export class JobRunner {
   async #claimAll(): Promise<void> {
     try {
       do await this.#claim();
-      while (
-        !this.#isStopped &&
-        this.#fruitless < fruitlessMax &&
-        this.#parts.turns.mayClaim()
-      );
+      while (!this.#isStopped && this.#fruitless < fruitlessMax && this.#parts.turns.mayClaim());
     } catch (err) {
       this.#context.log.warn({ err }, 'due jobs are not claimed; the sweep announces them again');
     }
@@ -207,7 +203,10 @@ export class JobRunner {
     this.#context.bus?.send('due-jobs', `${this.#parts.queue} ${organizationId}`);
   }
 
+  /** Once stopped, it claims nothing more: others are to claim what is known here, and it ends with its last job. */
   #endIfIdle(): void {
-    if (this.#isStopped && !this.#isClaiming && this.#running === 0) this.#idle.resolve();
+    if (!this.#isStopped || this.#isClaiming) return;
+    for (const id of this.#hinted) this.#passOn(id);
+    if (this.#running === 0) this.#idle.resolve();
   }
 }
