@@ -1,5 +1,6 @@
 /** Many jobs, cancelled or run again by filters (docs/decisions/jobs.md). */
 import { describe, expect, test } from 'vitest';
+import { countOf, openOnes } from '../../src/core/jobs/many-jobs.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
@@ -41,6 +42,16 @@ describe.each(await engines())('on $name', (engine) => {
     await ended;
     expect(await countsIn(world)).toEqual({ queued: 3, cancelled: 121 });
     await expectConsistent(database);
+  });
+
+  test('counts no further than a bound', async () => {
+    const world = await jobsWorld(engine);
+    await submitMany(world, 5);
+    const { read } = world.database;
+    const asked = { organizationId: org, filters: {}, after: '', acceptedBy: world.clock.now() };
+
+    expect(await countOf(read, openOnes(read, asked), 4)).toBe(4);
+    expect(await countOf(read, openOnes(read, asked), 9)).toBe(5);
   });
 
   test('goes on after the job where an earlier request stopped', async () => {

@@ -5,7 +5,7 @@ import { Nullable } from '../../adapters/http/schemas.ts';
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 const progress = {
   done: Type.Boolean({ description: 'Whether no such job was left.' }),
-  remaining: Count('Such jobs that this request has not come to.'),
+  remaining: Count('Such jobs that this request has not come to, counted to 10,000.'),
   next: {
     ...Nullable(Type.String()),
     description:

@@ -9,7 +9,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import type { Context } from '../context/context.ts';
 import { requestCancellations } from './families.store.ts';
-import type { JobFilters } from './job-lists.store.ts';
+import { boundedTotalMax, type JobFilters } from './job-lists.store.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
 import {
@@ -42,7 +42,7 @@ export interface ManyCommand {
 /** What a request has done, and what is left. */
 interface Progress {
   readonly done: boolean;
-  /** Jobs that a next request finds. */
+  /** Jobs that a next request finds, counted to 10,000. */
   readonly remaining: number;
   /** What a next request has as `after`; null when nothing is left. */
   readonly next: string | null;
@@ -60,14 +60,17 @@ export async function cancelMany(
   const { read } = context.database;
   const counts = { cancelled: 0, stopping: 0 };
   let left = askedOf(context, organizationId, command);
+  let isEnd = false;
   const pace = new Pace(context.clock);
   while (!command.isDryRun) {
     const ids = await nextIds(openOnes(read, left), cancelledMax);
     if (ids.length > 0) await cancelChunk(context, parts, ids, counts);
     left = { ...left, after: ids.at(-1) ?? left.after };
-    if (ids.length < cancelledMax || (await pace.isLate())) break;
+    isEnd = ids.length < cancelledMax;
+    if (isEnd || (await pace.isLate())) break;
   }
-  return { ...counts, ...progressOf(left, await countOf(openOnes(read, left))) };
+  const remaining = isEnd ? 0 : await countOf(read, openOnes(read, left), boundedTotalMax);
+  return { ...counts, ...progressOf(left, remaining) };
 }
 
 /** Repeats failed or cancelled jobs as the caller: how many, and how many were refused, by the code of the refusal. */
@@ -81,14 +84,17 @@ export async function retryMany(
   const filters = { status: 'failed' as const, ...command.filters };
   const counts = { retried: 0, refused: {} as Record<string, number> };
   let left = askedOf(context, caller.organizationId, { ...command, filters });
+  let isEnd = false;
   const pace = new Pace(context.clock);
   while (!command.isDryRun) {
     const jobs = await nextRows(retryableOnes(read, left), retriedMax);
     await Promise.all(jobs.map((job) => retryOne(context, parts, caller, job, counts)));
     left = { ...left, after: jobs.at(-1)?.id ?? left.after };
-    if (jobs.length < retriedMax || (await pace.isLate())) break;
+    isEnd = jobs.length < retriedMax;
+    if (isEnd || (await pace.isLate())) break;
   }
-  return { ...counts, ...progressOf(left, await countOf(retryableOnes(read, left))) };
+  const remaining = isEnd ? 0 : await countOf(read, retryableOnes(read, left), boundedTotalMax);
+  return { ...counts, ...progressOf(left, remaining) };
 }
 
 function progressOf({ after, acceptedBy }: ManyAsked, remaining: number): Progress {

@@ -3610,7 +3610,7 @@ export interface components {
             stopping: number;
             /** @description Whether no such job was left. */
             done: boolean;
-            /** @description Such jobs that this request has not come to. */
+            /** @description Such jobs that this request has not come to, counted to 10,000. */
             remaining: number;
             /** @description The value of after with which the next request goes on; null at the beginning and the end. */
             next: string | null;
@@ -3662,7 +3662,7 @@ export interface components {
             };
             /** @description Whether no such job was left. */
             done: boolean;
-            /** @description Such jobs that this request has not come to. */
+            /** @description Such jobs that this request has not come to, counted to 10,000. */
             remaining: number;
             /** @description The value of after with which the next request goes on; null at the beginning and the end. */
             next: string | null;
