@@ -1,6 +1,8 @@
 /**
  * Batches: up to a thousand requests to run skills, each judged as a request of its own, accepted in one transaction.
  * The sweep finds the batches whose jobs have all ended, so that the end of a job pays nothing for its batch.
+ *
+ * It has more than 300 lines because how a batch is accepted, answered again and counted has to be read together.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
