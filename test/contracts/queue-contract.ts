@@ -156,6 +156,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       queue.sendHints(name, [hint('a', { delayMs }), hint('a', { delayMs })]);
       queue.sendHints(name, [hint('a', { delayMs })]);
       await elapse(2 * delayMs);
+      await waitFor(() => handled.includes('a'), { describe: 'the row is handled' });
       queue.sendHints(name, [hint('last')]);
 
       await waitFor(() => handled.includes('last'), { describe: 'the last one is handled' });
