@@ -150,10 +150,8 @@ async function cancelChunk(
     const ended = await settler.cancelUnclaimed(tx, ids);
     if (ended === ids.length) return { cancelled: ended, active: [] };
     const stopped = await requestCancellations(tx, { ids, now: clock.now() });
-    await settler.cancelBelow(
-      tx,
-      stopped.map(({ id }) => id),
-    );
+    const stoppedIds = stopped.map(({ id }) => id);
+    await settler.cancelBelow(tx, stoppedIds);
     return { cancelled: ended, active: stopped };
   });
   counts.cancelled += cancelled;

@@ -23,11 +23,12 @@ export const timingHeaders = {
 /** The names of the headers, for refusals of their values. */
 export const timingNames = { runAt: 'x-run-at', expiresIn: 'x-expires-in' };
 
-/** The times of a request; throws `400` for a malformed one. */
-export function timingOf(request: FastifyRequest): JobTiming {
+/** The times of a request, undefined without any; throws `400` for a malformed one. */
+export function timingOf(request: FastifyRequest): JobTiming | undefined {
   const runAt = onceGiven(request, 'x-run-at');
   const delay = onceGiven(request, 'x-delay-seconds');
   const expiresIn = onceGiven(request, 'x-expires-in');
+  if (runAt === undefined && delay === undefined && expiresIn === undefined) return undefined;
   if (runAt !== undefined && delay !== undefined) {
     throw invalid('x-delay-seconds', 'must not be sent together with x-run-at');
   }

@@ -51,7 +51,7 @@ export function refuseMoment(name: string, ms: number, now: number): void {
   if (ms > now + aheadMaxMs) throw invalid(name, `must lie within ${aheadMaxDays} days`);
 }
 
-/** The times as part of the fingerprint of a request with an Idempotency-Key; empty without any. */
+/** The times as part of the fingerprint of a request with an Idempotency-Key. */
 export function timingText({ runAt, delayMs, expiresInMs }: JobTiming): string {
   return `\nrun_at ${runAt ?? ''} delay ${delayMs ?? ''} expires ${expiresInMs ?? ''}`;
 }
