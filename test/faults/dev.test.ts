@@ -94,8 +94,15 @@ test('skillwright dev serves what was saved last and loads', async () => {
   // A fault: file and line are shown, the last good code stays with its helpers, and others are reloaded.
   writeFileSync(broken, 'const a = 1;\nexport default ;');
   await shown(`${broken}:2`);
-  const fault = await client.admin('GET', '/admin/skills/reload');
-  expect(fault.body).toMatchObject({
+  // It is shown before the reload has ended.
+  const fault = await waitFor(
+    async () => {
+      const { body } = await client.admin('GET', '/admin/skills/reload');
+      return body.status === 'running' ? null : body;
+    },
+    { describe: 'the reload has ended' },
+  );
+  expect(fault).toMatchObject({
     ...{ status: 'refused', trigger: 'watch', file: broken, line: 2 },
     faults: [{ file: broken, line: 2, serving: 'text/v1.0/other' }],
   });

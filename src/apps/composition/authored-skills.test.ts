@@ -18,13 +18,13 @@ afterEach(() => {
   rmSync(dir, { recursive: true });
 });
 
-/** Loads that end only when they are given up, with `fault`, until `ends` is true. */
-function scripted(fault: Error) {
+/** Loads that end only when they are given up, each with the next of `faults`, until `ends` is true. */
+function scripted(...faults: Error[]) {
   const plans: LoadPlan[] = [];
   const load = { plans, ends: false };
   const start = (planned: Promise<LoadPlan>, giveUp: AbortSignal) => {
     const pool = Promise.withResolvers<ExecutorPool>();
-    giveUp.addEventListener('abort', () => pool.reject(fault));
+    giveUp.addEventListener('abort', () => pool.reject(faults.shift()));
     void planned.then((plan) => {
       plans.push(plan);
       if (load.ends) pool.resolve({ definitions: [], leftOut: [] } as unknown as ExecutorPool);
@@ -61,4 +61,20 @@ test('a load that is given up before it began with a file is repeated', async ()
 
   expect((await loaded).leftOut).toEqual([]);
   expect(load.plans).toHaveLength(2);
+});
+
+test('a repeated load that does not end is given up without another save', async () => {
+  const file = join(dir, 'endless.ts');
+  writeFileSync(file, 'for (;;);');
+  const unbegun = new Error('an executor could not start: stopped');
+  const { load, authored } = scripted(unbegun, new SkillLoadError(file, 'ended'));
+  const loaded = authored.load();
+  vi.advanceTimersByTime(400);
+  expect(authored.noteSaved([file])).toBe(true);
+  await vi.waitFor(() => expect(load.plans).toHaveLength(2));
+
+  load.ends = true;
+  vi.advanceTimersByTime(4_000);
+
+  expect((await loaded).leftOut).toMatchObject([{ file, reason: 'is still being imported' }]);
 });

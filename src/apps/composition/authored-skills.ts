@@ -60,6 +60,7 @@ export class AuthoredSkills {
 
   /** Loads the skills as they are on the disk now. */
   async load(): Promise<ExecutorPool> {
+    let hasSpentSave = false;
     for (let n = 1; ; n++) {
       const saved = this.#saved;
       const due = this.#due;
@@ -69,6 +70,8 @@ export class AuthoredSkills {
       const { pool, end } = this.#loads.load(plan);
       const current = { end, since: performance.now(), isGivenUp: false };
       this.#current = current;
+      // On a slow machine each repetition has more time to begin with a file.
+      if (hasSpentSave) setTimeout(() => this.#giveUp(current), begunPatienceMs * n).unref();
       try {
         return this.#take(plan, await pool);
       } catch (error) {
@@ -78,6 +81,8 @@ export class AuthoredSkills {
         // The next load is for these too.
         this.#saved = saved.union(this.#saved);
         this.#due = new Set(due);
+        // The save that ended it has come: no other may follow to end the repetition, which may hang as well.
+        hasSpentSave = file === null;
         if (!(error instanceof SkillLoadError)) continue;
         this.#due.delete(error.file);
         if (current.isGivenUp) {
