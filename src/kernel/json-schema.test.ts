@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
 import { growthOf, linearGrowthMax } from '../../test/support/growth.ts';
+import { patient } from '../../test/support/wait-for.ts';
 import { checkSchema, compileSchema } from './json-schema.ts';
 import { schemaBytesMax, schemaDepthMax } from './schema-rules.ts';
 
@@ -113,7 +114,7 @@ describe('compileSchema', () => {
 
   test('a pattern that would backtrack for ever takes linear time', async () => {
     const validate = compileSchema({ type: 'string', pattern: '^(a+)+$' });
-    expect(await cpuMsOf(() => validate(`${'a'.repeat(100_000)}!`))).toBeLessThan(1_000);
+    expect(await cpuMsOf(() => validate(`${'a'.repeat(100_000)}!`))).toBeLessThan(patient(1_000));
   });
 
   test.each(['uri', 'url', 'email', 'date-time', 'hostname', 'uri-reference', 'json-pointer'])(
@@ -121,7 +122,7 @@ describe('compileSchema', () => {
     async (format) => {
       const validate = compileSchema({ type: 'string', format });
       const hostile = `http://a${':'.repeat(500_000)}@`;
-      expect(await cpuMsOf(() => validate(hostile))).toBeLessThan(1_000);
+      expect(await cpuMsOf(() => validate(hostile))).toBeLessThan(patient(1_000));
     },
   );
 });

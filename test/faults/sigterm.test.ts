@@ -14,7 +14,7 @@ import { openRaw } from '../support/raw-http.ts';
 import { rounds } from '../support/soak.ts';
 import { acting, beginning, gate, play } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
-import { waitFor } from '../support/wait-for.ts';
+import { patient, waitFor } from '../support/wait-for.ts';
 
 const staged = join(import.meta.dirname, '../fixtures/skills/staged');
 const graceMs = 3_000;
@@ -225,7 +225,7 @@ describe('SIGTERM', () => {
     const jobId = await tenant.start(play, acting(begun.step, { stubbornUntil: end.path }));
     await begun.shown();
 
-    expect(await terminate(platform)).toBeLessThan(10_000);
+    expect(await terminate(platform)).toBeLessThan(patient(10_000));
     const next = await start(short);
     end.open();
 
@@ -270,7 +270,7 @@ describe('SIGTERM', () => {
 
     const took = await terminate(platform);
 
-    expect(took).toBeLessThan(10_000);
+    expect(took).toBeLessThan(patient(10_000));
     await Promise.all([connection.closed(), silent.closed()]);
   });
 
@@ -286,7 +286,7 @@ describe('SIGTERM', () => {
     platform.signal('SIGTERM');
     await platform.exit;
 
-    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(performance.now() - began).toBeLessThan(patient(10_000));
     end.open();
     const next = await start();
     const { body } = await next.jobIn(tenant.key, jobId, 'completed', 'failed');

@@ -7,6 +7,8 @@ const pauseMaxMs = 100;
  * times slower than one on which tests are written.
  */
 const patience = process.env['CI'] === 'true' ? 4 : 1;
+/** A bound of time, in milliseconds, as the machine that checks changes needs it. */
+export const patient = (ms: number): number => patience * ms;
 /** How long a test waits for one thing, in milliseconds, before it ends. */
 export const deadlineMs = patience * 20_000;
 

@@ -8,7 +8,7 @@ import {
   type TestPool,
 } from '../../../test/fixtures/skills/driver.ts';
 import { rounds } from '../../../test/support/soak.ts';
-import { waitFor } from '../../../test/support/wait-for.ts';
+import { patient, waitFor } from '../../../test/support/wait-for.ts';
 import { progressMs } from './limits.ts';
 import { memoryAllowanceMb } from './memory-limit.ts';
 import type { RunReport } from './run.ts';
@@ -31,7 +31,7 @@ function usePool(stallMs: number): void {
 /** On a busy machine, runs that do much before they give control back are not taken for blocked ones. */
 const patientMs = 15_000;
 /** For runs that never give it back. */
-const impatientMs = 1_000;
+const impatientMs = patient(1_000);
 
 /** One hostile run among many good ones, each driven as the jobs slice would. */
 async function amongGoodRuns(

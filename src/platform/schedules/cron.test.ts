@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { patient } from '../../../test/support/wait-for.ts';
 import { dayMs } from '../../kernel/clock.ts';
 import { CronError, nextMatch, normalForm, parseCron } from './cron.ts';
 
@@ -254,6 +255,8 @@ describe('the time it takes', () => {
   test('for 29 February on a given weekday is under 5 ms, parsing included', () => {
     const from = Date.parse('2088-03-01T00:00:00Z');
     expect(after('0 0 29 2 */7', '2088-03-01T00:00:00Z')).toBe('2128-02-29T00:00Z');
-    expect(microseconds(() => nextMatch(parseCron('0 0 29 2 */7'), from))).toBeLessThan(5_000);
+    expect(microseconds(() => nextMatch(parseCron('0 0 29 2 */7'), from))).toBeLessThan(
+      patient(5_000),
+    );
   });
 });
