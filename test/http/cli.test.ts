@@ -198,6 +198,71 @@ describe('jobs', () => {
   });
 });
 
+test('run takes when it may begin and when it is too late; show prints both', async () => {
+  const later = ['--at', '2999-01-01T00:00:00Z'];
+  expect(await cli(['run', echo, 'text=a', ...later])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('x-run-at'),
+  });
+  const times = ['--delay', '3600', '--expires-in', '7200', '--no-wait'];
+  const { job_id } = await json(['run', echo, 'text=a', ...times]);
+  const { created_at, run_at, expires_at } = await json(['jobs', 'show', job_id]);
+  expect(Date.parse(run_at) - Date.parse(created_at)).toBe(3_600_000);
+  expect(Date.parse(expires_at) - Date.parse(created_at)).toBe(7_200_000);
+  expect((await cli(['jobs', 'show', job_id])).stdout).toContain('expires_at\t');
+  expect((await cli(['cancel', job_id])).code).toBe(0);
+});
+
+test('jobs cancel and jobs retry change all jobs of a filter, after a count', async () => {
+  const mine = ['--user', 'dora'];
+  for (const text of ['a', 'b']) {
+    await json(['run', echo, `text=${text}`, ...mine, '--delay', '3600', '--no-wait']);
+  }
+  expect((await cli(['jobs', 'cancel', ...mine, '--dry-run'])).stdout).toBe('2 jobs\n');
+  expect(await json(['jobs', 'cancel', ...mine, '--dry-run'])).toEqual({ matching: 2 });
+  expect((await cli(['jobs', 'cancel', ...mine, '--skill', 'text'])).stdout).toBe(
+    '0 cancelled, 0 being stopped\n',
+  );
+  expect(await json(['jobs', 'cancel', ...mine, '--skill', echo])).toEqual({
+    cancelled: 2,
+    stopping: 0,
+  });
+  const cancelled = [...mine, '--status', 'cancelled'];
+  expect(await json(['jobs', 'retry', ...cancelled])).toEqual({ retried: 2, refused: {} });
+  // Each of them was run again.
+  expect((await cli(['jobs', 'retry', ...cancelled])).stdout).toBe('0 run again\n');
+  expect(await cli(['jobs', 'cancel'])).toMatchObject({ code: 1, stdout: '' });
+});
+
+test('jobs retry ends with code 1 where jobs were refused', async () => {
+  const failing = [play, JSON.stringify(acting({ fail: { message: 'no', retryable: false } }))];
+  await json(['agents', 'create', 'refuser']);
+  expect((await cli(['run', ...failing, '--agent', 'refuser'])).code).toBe(3);
+  await tenant.put('/api/agents/refuser', { status: 'paused' });
+  expect(await cli(['jobs', 'retry', '--agent', 'refuser'])).toEqual({
+    code: 1,
+    stdout: '0 run again\n',
+    stderr: 'Jobs were refused: 1 with agent_paused.\n',
+  });
+});
+
+test('batch runs the items of a file, and ends with code 1 where some were refused', async () => {
+  const good = { skill: echo, input: { text: 'a' } };
+  writeFileSync(join(home, 'batch.json'), JSON.stringify([good, good]));
+  const { id: batch, ...accepted } = await json(['batch', 'batch.json']);
+  expect(accepted).toMatchObject({ accepted: 2, refused: 0 });
+  expect((await json(['jobs', 'cancel', '--batch', batch, '--dry-run'])).matching).toBeLessThan(3);
+  const stdin = JSON.stringify({ items: [good, { skill: 'util/v1.0/none', input: {} }] });
+  const mixed = await cli(['batch', '-'], { stdin });
+  expect(mixed).toMatchObject({ code: 1, stderr: '1 of 2 items were refused.\n' });
+  expect(mixed.stdout).toMatch(/: 1 accepted, 1 refused\nitems\.1: skill_not_found: /);
+  const refused = await cli(['batch', '-', '--atomic'], { stdin });
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  const keyed = ['batch', 'batch.json', '--idempotency-key', 'monday'];
+  expect(await json(keyed)).toEqual(await json(keyed));
+  expect((await cli(['batch', 'none.json'])).code).toBe(2);
+});
+
 test('skills lists what can run, and shows one with its schemas', async () => {
   expect((await cli(['skills', '--category', 'util'])).stdout).toContain(`${echo}\t`);
   const { stdout } = await cli(['skills', 'show', 'text/v1.0/word-count'], { terminal: true });

@@ -102,6 +102,15 @@ test('agent, user, conversation and idempotency key of a run are headers', async
   });
 });
 
+test('the times of a run are headers', async () => {
+  const { client, calls } = clientOf([job('completed')]);
+  const runAt = new Date('2030-01-01T00:00:00Z');
+  await client.run(skill, {}, { runAt, delaySeconds: 5, expiresInSeconds: 9 });
+  expect(Object.fromEntries(calls[0]?.headers ?? [])).toMatchObject({
+    ...{ 'x-run-at': '2030-01-01T00:00:00.000Z', 'x-delay-seconds': '5', 'x-expires-in': '9' },
+  });
+});
+
 test('a skill that is not named in full is refused before a request', async () => {
   const { client, calls } = clientOf([]);
   await expect(client.run('word-count', {})).rejects.toThrow(TypeError);

@@ -17,6 +17,12 @@ export interface RunOptions extends CallOptions {
   readonly userId?: string | undefined;
   /** The conversation that it continues. */
   readonly conversationId?: string | undefined;
+  /** It does not begin before this moment. */
+  readonly runAt?: Date | string | undefined;
+  /** It does not begin before so many seconds have passed; instead of `runAt`. */
+  readonly delaySeconds?: number | undefined;
+  /** It is cancelled if it has not begun within so many seconds. */
+  readonly expiresInSeconds?: number | undefined;
 }
 
 /** A job of the platform. Nothing is sent before a method is called. */
@@ -102,10 +108,14 @@ async function accept(
     throw new TypeError(`A skill is named category/version/name, not ${JSON.stringify(skill)}`);
   }
   const { idempotencyKey = randomKey(), agentId, userId, conversationId, headers } = options;
+  const { runAt, delaySeconds, expiresInSeconds } = options;
   const given = Object.entries({
     'x-agent-id': agentId,
     'x-user-id': userId,
     'x-conversation-id': conversationId,
+    'x-run-at': runAt instanceof Date ? runAt.toISOString() : runAt,
+    'x-delay-seconds': delaySeconds?.toString(),
+    'x-expires-in': expiresInSeconds?.toString(),
     prefer,
   }).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const answer = await send(deps, {

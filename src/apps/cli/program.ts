@@ -9,6 +9,7 @@ import { addDevCommands } from './commands/dev.ts';
 import { addJobCommands } from './commands/jobs.ts';
 import { addKeyCommands } from './commands/keys.ts';
 import { addMaintenanceCommands } from './commands/maintenance.ts';
+import { addBatchCommand } from './commands/many-jobs.ts';
 import { addProfileCommands } from './commands/profiles.ts';
 import { addProjectCommands } from './commands/project.ts';
 import { addRunCommands } from './commands/run.ts';
@@ -73,6 +74,7 @@ function program({ io, version, startPlatform }: Cli): Command {
   root.commandsGroup('Runs:');
   addRunCommands(root, io);
   addJobCommands(root, io);
+  addBatchCommand(root, io);
   addApprovalCommands(root, io);
   root.commandsGroup('What there is:');
   addSkillCommands(root, io);

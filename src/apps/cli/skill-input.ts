@@ -39,12 +39,15 @@ async function readBody(
     const message = `${more.find((word) => !isPair(word)) ?? first} is no key=value pair; an input as JSON is one argument, in quotes`;
     throw new CliError(message, exitCodes.usage);
   }
-  if (first === '-') return parsed(await io.stdin.read(), 'What came on stdin');
-  if (first.startsWith('@')) {
-    const name = first.slice(1);
-    return parsed(await readText(resolve(io.cwd, name), name), name);
-  }
+  if (first === '-') return readJsonFile(io, first);
+  if (first.startsWith('@')) return readJsonFile(io, first.slice(1));
   return parsed(first, 'The input');
+}
+
+/** Reads a file of JSON, or stdin for `-`. Throws CliError where that cannot be read, or is no JSON. */
+export async function readJsonFile(io: Pick<Io, 'stdin' | 'cwd'>, name: string): Promise<unknown> {
+  if (name === '-') return parsed(await io.stdin.read(), 'What came on stdin');
+  return parsed(await readText(resolve(io.cwd, name), name), name);
 }
 
 /** The fields of a body that name a skill. Throws CliError where the name is not that of one version. */

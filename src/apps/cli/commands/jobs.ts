@@ -11,6 +11,7 @@ import { type Io, writeJson } from '../io.ts';
 import { eventLine, writeEvent } from '../job-events.ts';
 import { clean, printFields } from '../print.ts';
 import { readSkillInput } from '../skill-input.ts';
+import { addManyCommands } from './many-jobs.ts';
 import { withAwaiting } from './run.ts';
 
 interface JobListOptions extends ListOptions {
@@ -23,7 +24,7 @@ interface JobListOptions extends ListOptions {
 
 export function addJobCommands(program: Command, io: Io): void {
   const jobs = defineCommand(program, 'jobs', {
-    about: 'list jobs, show one',
+    about: 'list jobs, show one, cancel or repeat many',
     examples: ['jobs', 'jobs show 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
   });
   addList(jobs, io);
@@ -31,6 +32,7 @@ export function addJobCommands(program: Command, io: Io): void {
     about: 'show a job with its input, output and error',
     examples: ['jobs show 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
   }).action((id: string, options: ApiOptions) => showJob(io, id, options));
+  addManyCommands(jobs, io);
   addLogs(program, io);
   addEvents(program, io);
   defineApiCommand(program, 'cancel <job>', {
@@ -99,11 +101,13 @@ async function showJob(io: Io, id: string, options: ApiOptions): Promise<void> {
   printJob(io, job);
 }
 
+const jobTimes = ['created_at', 'run_at', 'expires_at', 'started_at', 'finished_at'];
+
 function printJob(io: Io, job: Job): void {
   const { skill_category: _c, skill_version: _v, skill_name: _n, ...fields } = job;
   const { job_id, status, ...others } = fields;
   const shown = { job_id, status, skill: skillOf(job), ...others };
-  printFields(io, shown, { times: ['created_at', 'run_at', 'started_at', 'finished_at'] });
+  printFields(io, shown, { times: jobTimes });
 }
 
 async function cancelJob(io: Io, id: string, options: ApiOptions): Promise<void> {

@@ -20,6 +20,9 @@ interface RunOptions extends TargetOptions, AwaitOptions {
   readonly user?: string;
   readonly conversation?: string;
   readonly idempotencyKey?: string;
+  readonly at?: string;
+  readonly delay?: string;
+  readonly expiresIn?: string;
 }
 
 const skillPattern = /^[^/\s]+\/v\d+\.\d+\/[^/\s]+$/;
@@ -32,6 +35,7 @@ export function addRunCommands(program: Command, io: Io): void {
       `run text/v1.0/word-count '{"text":"Hello, world"}'`,
       'run text/v1.0/summarize @letter.json --follow',
       'run data/v1.0/parse-csv - < input.json',
+      `run text/v1.0/word-count text=later --delay 3600 --no-wait`,
     ],
   });
   withAwaiting(command)
@@ -40,6 +44,9 @@ export function addRunCommands(program: Command, io: Io): void {
     .option('--agent <id>', 'the agent that runs it')
     .option('--user <name>', 'the user on whose behalf it runs')
     .option('--conversation <id>', 'a conversation to continue')
+    .option('--at <timestamp>', 'it does not begin before that: ISO 8601 with a time zone')
+    .option('--delay <seconds>', 'it does not begin before so many seconds have passed')
+    .option('--expires-in <seconds>', 'it is cancelled if it has not begun by then')
     .option('--idempotency-key <key>', 'a repeat with the same key runs nothing again')
     .action((skill: string, words: string[], options: RunOptions) =>
       runSkill(io, { skill, words, options }),
@@ -63,12 +70,15 @@ async function runSkill(
     throw new CliError(message, exitCodes.usage);
   }
   const client = connect(io, options);
-  const { agent, user, conversation, idempotencyKey } = options;
+  const { agent, user, conversation, idempotencyKey, at, delay, expiresIn } = options;
   const headers = {
     ...(waitsQuietly(io, options) ? longestWait : {}),
     ...given('x-agent-id', agent),
     ...given('x-user-id', user),
     ...given('x-conversation-id', conversation),
+    ...given('x-run-at', at),
+    ...given('x-delay-seconds', delay),
+    ...given('x-expires-in', expiresIn),
     // So that a repeat after a connection that broke runs nothing twice.
     'idempotency-key': idempotencyKey ?? randomUUID(),
   };
