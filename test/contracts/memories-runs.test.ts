@@ -1,11 +1,8 @@
 /** The memory changes of an attempt on every database (docs/decisions/memories.md). */
 import { describe, expect, test, vi } from 'vitest';
 import type { ClaimedJob } from '../../src/core/jobs/jobs.store.ts';
-import {
-  type MemoryChange,
-  RunMemories,
-  type RunMemory,
-} from '../../src/core/memories/run-memory.ts';
+import { NotedChanges } from '../../src/core/memories/noted-changes.ts';
+import { RunMemories, type RunMemory } from '../../src/core/memories/run-memory.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
@@ -23,10 +20,7 @@ const newMemoryOf = ({ memories }: JobsWorld) => memories.create(own, { content:
 const contents = (recalled: unknown) =>
   (recalled as { content: string }[]).map(({ content }) => content);
 
-const noting = (noted: MemoryChange[]) => ({
-  step: null,
-  note: (change: MemoryChange) => void noted.push(change),
-});
+const noting = (changes: NotedChanges) => ({ step: null, changes });
 
 describe.each(await engines())('on $name', (engine) => {
   test('an attempt that completes records it together with its job', async () => {
@@ -406,7 +400,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('restores the changes of a part that does not run again, under the same ids', async () => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old tea' });
-      const noted: MemoryChange[] = [];
+      const noted = new NotedChanges(null);
       const note = noting(noted);
       const first = begin();
       const fields = { content: 'new tea', tag: 'drink', metadata: { hot: true } };
@@ -417,12 +411,12 @@ describe.each(await engines())('on $name', (engine) => {
       // Neither of these changes anything.
       await first.ask('forget', stored.id, note);
       await first.ask('recall', {}, note);
-      expect(noted).toHaveLength(4);
+      expect(noted.list).toHaveLength(4);
       world.clock.advance(60_000);
 
       const second = begin();
       // As they come from the record.
-      await second.restore(JSON.parse(JSON.stringify(noted)));
+      await second.restore(JSON.parse(JSON.stringify(noted.list)));
 
       expect(await second.ask('recall', {})).toEqual([made]);
       expect(await second.ask('recall', { query: 'tea' })).toEqual([made]);
@@ -437,12 +431,12 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('has restored memories once, after any number of restores', async () => {
       const { world, begin, complete } = await attempts();
-      const noted: MemoryChange[] = [];
+      const noted = new NotedChanges(null);
       await begin().ask('remember', { content: 'once' }, noting(noted));
 
       const second = begin();
-      await second.restore(noted);
-      await second.restore(noted);
+      await second.restore(noted.list);
+      await second.restore(noted.list);
       await second.ask('remember', { content: 'then' });
 
       expect(contents(await second.ask('recall', {}))).toEqual(['then', 'once']);
@@ -453,12 +447,12 @@ describe.each(await engines())('on $name', (engine) => {
     test('skips a memory that another writer has deleted meanwhile', async () => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old' });
-      const noted: MemoryChange[] = [];
+      const noted = new NotedChanges(null);
       await begin().ask('forget', stored.id, noting(noted));
       await world.memories.remove(own, stored.id);
 
       const second = begin();
-      await second.restore(noted);
+      await second.restore(noted.list);
 
       expect(await complete(second)).toBe('completed');
       expect(await known(world)).toEqual([]);
@@ -467,14 +461,14 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('counts restored changes in the bounds of the run', async () => {
       const { begin } = await attempts();
-      const noted: MemoryChange[] = [];
+      const noted = new NotedChanges(null);
       const first = begin();
       for (let i = 0; i < 200; i += 1) {
         await first.ask('remember', { content: `x${i}` }, noting(noted));
       }
 
       const second = begin();
-      await second.restore(noted);
+      await second.restore(noted.list);
 
       await expect(second.ask('remember', { content: 'x' })).rejects.toMatchObject({
         message: 'a run may remember 200 memories',
@@ -488,14 +482,14 @@ describe.each(await engines())('on $name', (engine) => {
       const stored = await world.memories.create(own, { content: 'old' });
       const memory = begin();
       const kept = (await memory.ask('remember', { content: 'kept' })) as { id: string };
-      const noted: MemoryChange[] = [];
+      const noted = new NotedChanges(null);
       const note = noting(noted);
       await memory.ask('remember', { content: 'new' }, note);
       await memory.ask('forget', kept.id, note);
       await memory.ask('forget', stored.id, note);
       expect(contents(await memory.ask('recall', {}))).toEqual(['new']);
 
-      await memory.undo(noted);
+      await memory.undo(noted.list);
 
       expect(contents(await memory.ask('recall', {}))).toEqual(['kept', 'old']);
       expect(await complete(memory)).toBe('completed');

@@ -2,8 +2,9 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { NotedChanges } from '../../src/core/memories/noted-changes.ts';
 import { newMemory } from '../../src/core/memories/record.ts';
-import { type MemoryChange, RunMemories } from '../../src/core/memories/run-memory.ts';
+import { RunMemories } from '../../src/core/memories/run-memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -104,7 +105,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('a run remembers for its user, or for the agent where it says so', async () => {
     const all = await world(engine);
     const memory = all.runFor('alice');
-    const asked = { step: 3, note() {} };
+    const asked = { step: 3, changes: null };
 
     await memory.ask('remember', { content: 'likes tea' }, asked);
     await memory.ask('remember', { content: 'tea is sold out', whose: 'agent' }, asked);
@@ -313,19 +314,19 @@ describe.each(await engines())('on $name', (engine) => {
     test('is updated again by a repetition, and as before where that is taken back', async () => {
       const all = await world(engine);
       await all.memories.create(own, { content: prefers }, 'ada');
-      const noted: MemoryChange[] = [];
-      const asker = { step: null, note: (change: MemoryChange) => void noted.push(change) };
+      const noted = new NotedChanges(null);
+      const asker = { step: null, changes: noted };
       const first = all.runFor('ada');
       await first.ask('remember', { content: 'Ada prefers very short answers' }, asker);
       await first.ask('remember', { content: 'Ada still prefers short answers' }, asker);
       const made = await first.ask('recall', {});
 
       const second = all.runFor('ada');
-      await second.restore(JSON.parse(JSON.stringify(noted)));
+      await second.restore(JSON.parse(JSON.stringify(noted.list)));
       expect(await second.ask('recall', {})).toEqual(made);
-      await first.undo(noted.slice(1));
+      await first.undo(noted.list.slice(1));
       expect(await recall(first)).toEqual(['Ada prefers very short answers']);
-      await first.undo(noted.slice(0, 1));
+      await first.undo(noted.list.slice(0, 1));
       expect(await recall(first)).toEqual([prefers]);
       await keep(all, second, 'ada');
       expect(await all.listed()).toEqual({
@@ -375,11 +376,11 @@ describe.each(await engines())('on $name', (engine) => {
     const all = await world(engine);
     const [shared, ofAlice] = await all.given(['Shared', null], ['Of Alice', 'alice']);
     expect(await all.agents.get('default', 'support')).toMatchObject({ memory: 'user' });
-    const noted: MemoryChange[] = [];
+    const noted = new NotedChanges(null);
     const model = {
       step: 1,
       isModel: true,
-      note: (change: MemoryChange) => void noted.push(change),
+      changes: noted,
     };
     const memory = all.runFor('alice');
 
@@ -389,7 +390,10 @@ describe.each(await engines())('on $name', (engine) => {
     await expect(forAll).rejects.toThrow('may remember for the user of this run alone');
     await expect(memory.ask('forget', shared?.id, model)).rejects.toThrow("the agent's own");
     expect(await memory.ask('forget', ofAlice?.id, model)).toBe(true);
-    expect(noted).toMatchObject([{ remembered: { content: 'Tea' } }, { forgotten: ofAlice?.id }]);
+    expect(noted.list).toMatchObject([
+      { remembered: { content: 'Tea' } },
+      { forgotten: ofAlice?.id },
+    ]);
 
     // What code of the same run remembers for the agent is no memory of the user either.
     const byCode = { content: 'By code', whose: 'agent' };
@@ -404,7 +408,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('where memory is user, a model in a run without a user reads alone, and code writes', async () => {
     const all = await world(engine);
     const [shared] = await all.given(['Shared', null], ['Of Alice', 'alice']);
-    const model = { step: 1, isModel: true, note() {} };
+    const model = { step: 1, isModel: true, changes: null };
     const memory = all.runFor(null);
 
     expect(contents(await memory.ask('recall', {}, model))).toEqual(['Shared']);

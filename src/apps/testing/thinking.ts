@@ -85,7 +85,7 @@ class ScriptedRunThinking implements RunThinking {
     if (recorded !== undefined) {
       if ('error' in recorded) throw Object.assign(new Error(), recorded.error);
       if (recorded.memory.length > 0) await memoryOf(this.#run).restore(recorded.memory);
-      recorded.memory.forEach(part.note);
+      part.changes?.note(...recorded.memory);
       return (JSON.parse(recorded.result) as { output: Generated }).output;
     }
     const inner = innerPart(part, n, key, part.depth);
@@ -103,9 +103,9 @@ class ScriptedRunThinking implements RunThinking {
     try {
       const prompt = corrections.at(-1) ?? request.prompt;
       const tool: CallTool = (skill, input, path) =>
-        this.#callTool({ skill, input, part: innerPart(inner.part, n, path).part, signal, scope });
+        this.#callTool({ skill, input, part: innerPart(inner, n, path), signal, scope });
       const output = await answerModel({ script, tool }, { ...request, prompt }, dialogue);
-      await end({ result: JSON.stringify({ output }), memory: inner.changes });
+      await end({ result: JSON.stringify({ output }), memory: inner.changes.list });
       return output;
     } catch (error) {
       if (!(error instanceof ScriptError) && !(error instanceof StoppedError)) {

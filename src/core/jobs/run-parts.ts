@@ -194,7 +194,7 @@ async function beginStep(
     await recordsOf(attempt);
     const begun = await remember(
       recordingOf(attempt),
-      stepsOf(asking).begin(payload, step, turn.recorded),
+      stepsOf(asking).begin(payload, step, turn.recorded, (skill) => mayCall(attempt, skill)),
     );
     if (!('step' in begun)) return begun;
     scopesOf(asking).set(begun.step, openStep(scope, payload));
@@ -271,7 +271,6 @@ function stepsOf(asking: Part): RunSteps {
     part,
     journal: journalOf(attempt),
     memory: () => memoryOf(attempt),
-    mayCall: (skill) => mayCall(attempt, skill),
     said,
   });
   return asking.steps;

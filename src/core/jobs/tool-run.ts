@@ -3,7 +3,7 @@ import type { RunHandle, RunHandlers, RunOutcome } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
-import type { MemoryChange } from '../memories/run-memory.ts';
+import { NotedChanges } from '../memories/noted-changes.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
@@ -69,10 +69,10 @@ export async function runToolSkill(
     // Requests that it did not await count as well.
     await Promise.all(run.asked);
     if (outcome.kind === 'displaced' && tries < displacedMax && !isOnce) {
-      if (run.changes.length > 0) await memoryOf(attempt).undo(run.changes);
+      if (run.changes.list.length > 0) await memoryOf(attempt).undo(run.changes.list);
       continue;
     }
-    run.changes.forEach(part.note);
+    part.changes?.note(...run.changes.list);
     if (outcome.kind === 'failed') {
       const { code, message, stack } = outcome;
       const failure = { job_id: job.id, skill: name, error: { code, message }, stack };
@@ -98,17 +98,17 @@ function stop(handle: RunHandle): void {
 interface ToolRun {
   readonly handlers: RunHandlers;
   /** Of memory. */
-  readonly changes: MemoryChange[];
+  readonly changes: NotedChanges;
   /** Requests under way. */
   readonly asked: Set<Promise<unknown>>;
   readonly said: RunMessage[];
 }
 
 function newToolRun(attempt: Attempt, part: RunPart, within: WaitScope): ToolRun {
-  const changes: MemoryChange[] = [];
+  const changes = new NotedChanges(null);
   const asked = new Set<Promise<unknown>>();
   const said: RunMessage[] = [];
-  const noted: RunPart = { ...part, note: (change) => void changes.push(change) };
+  const noted: RunPart = { ...part, changes };
   const { onReport, onAsk } = handlersOf({ attempt, part: noted, said, within });
   const handlers: RunHandlers = {
     onReport,

@@ -2,7 +2,7 @@
  * A part of a run: the run itself, or a tool call within it, with its own path, depth and memory
  * changes. Parts nest, because a tool may call models too.
  */
-import type { MemoryChange } from '../memories/run-memory.ts';
+import { NotedChanges } from '../memories/noted-changes.ts';
 
 export interface RunPart {
   /** The tool calls that lead to this part; empty for the run itself. The same in every attempt. */
@@ -11,18 +11,16 @@ export interface RunPart {
   readonly depth: number;
   /** The number of this part's step, null for the run itself. The same in every attempt. */
   readonly step: number | null;
-  /** Records a change of the agent's memory by this part, or by a part within it. */
-  note(change: MemoryChange): void;
+  /** Of the agent's memory, by this part and the parts within it. Null for the run itself: a repeated attempt makes them again. */
+  readonly changes: NotedChanges | null;
 }
 
-/** The run itself. It records no memory changes, because a repeated attempt makes them again. */
-export const wholeRun: RunPart = { path: '', depth: 0, step: null, note() {} };
-
-/** A part within another, and its memory changes, which the outer part gets too. */
-export interface InnerPart {
-  readonly part: RunPart;
-  readonly changes: readonly MemoryChange[];
+/** A part within another. */
+export interface InnerPart extends RunPart {
+  readonly changes: NotedChanges;
 }
+
+export const wholeRun: RunPart = { path: '', depth: 0, step: null, changes: null };
 
 /** `name` leads to the part within `outer`. A step of the run's own code keeps the depth. */
 export function innerPart(
@@ -31,10 +29,5 @@ export function innerPart(
   name: string,
   depth = outer.depth + 1,
 ): InnerPart {
-  const changes: MemoryChange[] = [];
-  const note = (change: MemoryChange) => {
-    changes.push(change);
-    outer.note(change);
-  };
-  return { part: { path: `${outer.path}/${name}`, depth, step, note }, changes };
+  return { path: `${outer.path}/${name}`, depth, step, changes: new NotedChanges(outer.changes) };
 }

@@ -34,7 +34,8 @@ export type StepAnswer =
   | { readonly output: unknown; readonly at: number }
   | { readonly error: StepFailure; readonly at: number };
 
-interface OpenStep extends InnerPart, Pick<StepRequest, 'key' | 'kind'>, Pick<BegunStep, 'after'> {
+interface OpenStep extends Pick<StepRequest, 'key' | 'kind'>, Pick<BegunStep, 'after'> {
+  readonly part: InnerPart;
   readonly said: RunMessage[];
   /** The enclosing step. */
   readonly enclosing: OpenStep | undefined;
@@ -51,7 +52,6 @@ interface RunStepsParts {
   readonly part: RunPart;
   readonly journal: Journal;
   readonly memory: () => Pick<RunMemory, 'restore'>;
-  readonly mayCall: (skill: string) => Promise<boolean>;
   /** The messages of the run. */
   readonly said: RunMessage[];
 }
@@ -87,8 +87,9 @@ export class RunSteps {
     payload: unknown,
     within: number | null,
     inTurn: (end: RecordedEnd) => Promise<void>,
+    mayCall: (skill: string) => Promise<boolean>,
   ): Promise<StepAnswer> {
-    const { journal, memory, mayCall } = this.#parts;
+    const { journal, memory } = this.#parts;
     const { kind, name, digest, nth } = readWanted(payload);
     const enclosing = this.#open.get(within);
     const part = this.partOf(within);
@@ -105,7 +106,7 @@ export class RunSteps {
     });
     if (recorded === undefined) {
       const inner = innerPart(part, n, key, part.depth);
-      this.#open.set(n, { key, kind, after, ...inner, said: [], enclosing });
+      this.#open.set(n, { key, kind, after, part: inner, said: [], enclosing });
       return { step: n };
     }
     const { at } = recorded;
@@ -115,7 +116,7 @@ export class RunSteps {
     }
     if (recorded.memory.length > 0) {
       await memory().restore(recorded.memory);
-      recorded.memory.forEach(part.note);
+      part.changes?.note(...recorded.memory);
     }
     const { output, said } = JSON.parse(recorded.result) as RecordedOutput;
     for (const message of said) this.addMessage(within, message);
@@ -151,7 +152,7 @@ export class RunSteps {
       const message = `the result of a step may have ${resultBytesMax / 1024} KiB of JSON`;
       throw new JournalFault('skill_execution_failed', message);
     }
-    return { at: await journal.endStep(ending, { result, memory: ended.changes }) };
+    return { at: await journal.endStep(ending, { result, memory: ended.part.changes.list }) };
   }
 
   /** Reads a wait of the run. A step whose code runs may not wait: it would run again afterwards. */

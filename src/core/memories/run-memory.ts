@@ -31,6 +31,7 @@ import {
   rightsOfModel,
 } from './memory-verbs.ts';
 import { type Likeness, likenessOf } from './near-duplicates.ts';
+import type { NotedChanges } from './noted-changes.ts';
 import { type OfUser, ownersOf, ownersSeen } from './owners.ts';
 import { queryOf } from './query.ts';
 import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
@@ -173,7 +174,7 @@ export class RunMemory {
           const making = { userId, step: asker.step, ...(before && { before }) };
           const memory = this.#remember(fields, making);
           const isUpdate = before !== undefined && { updated: true };
-          asker.note({ remembered: { ...memory, step: asker.step, ...isUpdate } });
+          asker.changes?.note({ remembered: { ...memory, step: asker.step, ...isUpdate } });
           return before === undefined
             ? memory
             : { ...memory, ...isUpdate, old_content: before.content };
@@ -193,7 +194,7 @@ export class RunMemory {
           const rights = await this.#requireAllowed(verb, asker);
           return isId(id) && (await this.#forget(id, rights));
         });
-        if (isGone) asker.note({ forgotten: id });
+        if (isGone) asker.changes?.note({ forgotten: id });
         return isGone;
       }
     }
@@ -430,12 +431,12 @@ export class RunMemory {
   }
 }
 
-/** The part of a run that asks; it records the changes of its request. */
+/** The part of a run that requests something of the memory; it notes what that changed. */
 export interface Requester {
   readonly step: number | null;
   /** Whether a model asks, by a call of its tool, and not the code of a skill. */
   readonly isModel?: boolean;
-  note(change: MemoryChange): void;
+  readonly changes: NotedChanges | null;
 }
 
 /** The user whose memory is meant; by default the run's user. Null for the agent's own memory. */
@@ -480,7 +481,7 @@ const onlyOfUser =
   "this agent's model may forget memories of the user of this run alone, and this one is the agent's own";
 
 /** The asker of repeated changes, which are already recorded. */
-const ofRecord: Requester = { step: null, note() {} };
+const ofRecord: Requester = { step: null, changes: null };
 
 /** The first memories that fit into an answer, as a run sees them. */
 function fitting(rows: readonly VisibleMemoryRow[]): RunMemoryView[] {

@@ -212,7 +212,7 @@ export class Generations {
     const owners = await this.#owners();
     const top = await this.#top();
     const isInTree = request.mayDelegate || top.id !== job.id;
-    const bounds = async (tx: Transaction) =>
+    const readBounds = async (tx: Transaction) =>
       isInTree ? treeState(tx, config.agentTokensMax, top, job.id) : [];
     const now = journal.clock.now();
     const price = parts.prices.at(model, now) ?? null;
@@ -226,12 +226,12 @@ export class Generations {
         const call = { generation, turn, model, expected, price, ...begin };
         return { kind: 'begun', call };
       }
-      const need = { prompt, output, least, enough, model, price, bounds };
+      const need = { prompt, output, least, enough, model, price };
       const owning = {
         organizationId: job.organization_id,
         owners: await payersOf(tx, job, owners, now),
       };
-      const reservation = await reserve(tx, { ...owning, ...need }, now);
+      const reservation = await reserve(tx, { ...owning, ...need }, now, readBounds);
       if (reservation.kind !== 'granted') return reservation;
       n ??= counter.next++;
       const { reserved, reservedCost } = reservation;

@@ -121,7 +121,7 @@ async function think(
   if (corrections.length === 0) {
     if (recorded.memory.length > 0) {
       await memoryOf(run).restore(recorded.memory);
-      recorded.memory.forEach(part.note);
+      part.changes?.note(...recorded.memory);
     }
     for (const cost of recorded.costs) bounds.count(cost);
   }

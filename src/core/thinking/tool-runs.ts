@@ -52,7 +52,7 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
     report(attempt, { type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
   }
   // Another generation may have a call of the same id.
-  const { part: own, changes } = innerPart(part, step, `${generation.id}/${call.id}`);
+  const own = innerPart(part, step, `${generation.id}/${call.id}`);
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
   const outcome = withoutAmounts(await outcomeOf(active, tool, use, own), name);
@@ -65,7 +65,7 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
     content: contentOf(call, name, outcome),
     whole,
     isDialogue: generation.isDialogue,
-    memory: changes,
+    memory: own.changes.list,
     messages: outcome.messages ?? [],
   });
   const error = shownError(outcome);

@@ -30,8 +30,6 @@ export interface UsageOwner {
 export interface ReservationRequest extends ReservationNeed {
   readonly organizationId: string;
   readonly owners: readonly UsageOwner[];
-  /** Other bounds, read once the owners are locked, so that two reservations never get the same last tokens. */
-  bounds?(tx: Transaction): Promise<readonly BudgetState[]>;
 }
 
 export type Reservation =
@@ -70,11 +68,15 @@ export interface Charge {
   readonly counted: readonly UsageOwner[];
 }
 
-/** Reservations for the same owner are serialized, so that two never get the same last tokens. */
+/**
+ * Reservations for the same owner are serialized, so that two never get the same last tokens. `readBounds` reads other bounds
+ * once the owners are locked, for the same reason.
+ */
 export async function reserve(
   tx: Transaction,
-  { organizationId, owners, bounds, ...need }: ReservationRequest,
+  { organizationId, owners, ...need }: ReservationRequest,
   now: number,
+  readBounds?: (tx: Transaction) => Promise<readonly BudgetState[]>,
 ): Promise<Reservation> {
   const day = dayOf(now);
   const keys = owners.map(keyOf);
@@ -100,7 +102,7 @@ export async function reserve(
   if (locksByWrite) await add(1, ahead, aheadCost);
   const own = { tokens: ahead, cost: aheadCost };
   const budgetStates = await readBudgetStates(tx, organizationId, keys, day, own);
-  const others = (await bounds?.(tx)) ?? [];
+  const others = (await readBounds?.(tx)) ?? [];
   const decision = decideReservation(need, [...budgetStates, ...others]);
   if (decision.kind === 'granted') {
     const missing = decision.reserved - ahead;
