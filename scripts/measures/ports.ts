@@ -41,6 +41,7 @@ export const ports: Readonly<Record<string, string>> = {
   Happenings: 'events as they are, and ends of jobs',
   Subject: 'agents, schedules and API keys, which have usage',
   ReplayTurn: 'of a replay, and of a call of a service that is held',
+  RunSkillOptions: 'written by authors of tests',
   SkillContext: 'called by authors of skills, whose tests may implement it',
   SkillMemory: 'of a SkillContext',
   SkillDefinition: 'written by authors of skills',

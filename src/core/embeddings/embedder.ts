@@ -3,14 +3,13 @@
  * credentials of its organization. A query has a short deadline and no retry; memories wait and are retried. Failures of
  * the provider are results, not errors.
  */
-import { createHash } from 'node:crypto';
 import { TextsRefusedError } from '../../adapters/models/embeddings.ts';
 import { ModelError } from '../../adapters/models/model.ts';
 import { type Backoff, delayAfter } from '../../kernel/backoff.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
 import type { Context } from '../context/context.ts';
-import { type Made, makeTexts } from './make-texts.ts';
+import { type Made, makeTexts, TextFailures } from './make-texts.ts';
 import { QuestionCache } from './question-cache.ts';
 import {
   agentKey,
@@ -33,10 +32,6 @@ const bounds = {
   textsMax: 64,
 };
 
-/** Failures of single-text requests after which a text gets no vector, and texts whose failures are counted. */
-const failuresMax = 3;
-const failuresKept = 1_000;
-
 export class Embedder {
   readonly model: string;
   readonly bounds = bounds;
@@ -50,7 +45,7 @@ export class Embedder {
   /** By organization: the texts of its next request, if fewer than the maximum. */
   readonly #batches = new Map<string, number>();
   /** By digest of a text: how often the provider failed for it alone while it accepted another text. */
-  readonly #failures = new Map<string, number>();
+  readonly #failures = new TextFailures();
 
   constructor(
     context: Pick<Context, 'database' | 'clock' | 'log'>,
@@ -115,7 +110,8 @@ export class Embedder {
       this.#requests,
       owning,
       given.map((text) => cutToBytes(text, bounds.textBytesMax)),
-      { batch, mayGoOn, failsOften: (text) => this.#failsOften(owning, text) },
+      { batch, failures: this.#failures },
+      mayGoOn,
     );
     if (stopped === null) {
       this.#waiting.delete(place);
@@ -132,16 +128,6 @@ export class Embedder {
       this.postpone(owning, stopped.message, stopped.retryAfterMs);
     }
     return made;
-  }
-
-  /** Counts a failure of a single text; returns whether the text should get no vector. */
-  #failsOften({ organizationId }: Owning, text: string) {
-    const digest = createHash('sha256').update(`${organizationId}/${text}`).digest('base64');
-    const count = (this.#failures.get(digest) ?? 0) + 1;
-    if (this.#failures.size >= failuresKept) this.#failures.clear();
-    if (count < failuresMax) this.#failures.set(digest, count);
-    else this.#failures.delete(digest);
-    return count >= failuresMax;
   }
 
   /** Delays the texts of an organization and logs why. Without a given time, the delay grows with each failure. */

@@ -4,6 +4,7 @@
  * repeatedly fails for it alone, so that it does not block the texts after it.
  */
 
+import { createHash } from 'node:crypto';
 import { TextsRefusedError } from '../../adapters/models/embeddings.ts';
 import { ModelError } from '../../adapters/models/model.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
@@ -11,6 +12,9 @@ import type { EmbeddingRequests, Owning } from './request.ts';
 
 /** Requests for the texts of one call; the others are made by the next one. */
 const requestsMax = 40;
+/** Failures of single-text requests after which a text gets no vector, and texts whose failures are counted. */
+const failuresMax = 3;
+const failuresKept = 1_000;
 /** UTF-8 bytes to which a refused text is cut for a second try. */
 const shortBytes = 1_000;
 /** A probe that every model accepts: if it is refused, the refusal is not about the texts. */
@@ -34,8 +38,7 @@ interface Texts {
   readonly isOneByOne: boolean;
   /** Indexes of the refused texts. */
   readonly refused: Set<number>;
-  /** Counts a failure of a single text; returns whether the text should get no vector. */
-  readonly failsOften: (text: string) => boolean;
+  readonly failures: TextFailures;
   /** The failure of a single text that is to be retried. */
   failure: ModelError | null;
   /** Requests so far. */
@@ -45,20 +48,35 @@ interface Texts {
 interface Making {
   /** Texts of a request. */
   readonly batch: number;
-  /** Called before each request but the first. */
-  readonly mayGoOn: () => Promise<boolean>;
-  readonly failsOften: Texts['failsOften'];
+  readonly failures: TextFailures;
 }
 
+/** Failures of the provider for single texts. */
+export class TextFailures {
+  readonly #counts = new Map<string, number>();
+
+  /** Counts a failure of a text; returns whether the text should get no vector. */
+  failsOften({ organizationId }: Owning, text: string): boolean {
+    const digest = createHash('sha256').update(`${organizationId}/${text}`).digest('base64');
+    const count = (this.#counts.get(digest) ?? 0) + 1;
+    if (this.#counts.size >= failuresKept) this.#counts.clear();
+    if (count < failuresMax) this.#counts.set(digest, count);
+    else this.#counts.delete(digest);
+    return count >= failuresMax;
+  }
+}
+
+/** Calls `mayGoOn` before each request but the first. */
 export async function makeTexts(
   requests: EmbeddingRequests,
   owning: Owning,
   given: readonly string[],
-  { batch, mayGoOn, failsOften }: Making,
+  { batch, failures }: Making,
+  mayGoOn: () => Promise<boolean>,
 ): Promise<MadeTexts> {
   const made: Made[] = given.map(() => undefined);
   const texts: Texts = {
-    ...{ requests, owning, given, made, failsOften },
+    ...{ requests, owning, given, made, failures },
     isOneByOne: batch === 1,
     ...{ refused: new Set(), failure: null, count: 0 },
   };
@@ -116,7 +134,7 @@ async function makeRange(texts: Texts, { from, to }: Range): Promise<Range[] | '
     if (short === 'budget') return short;
     if (short instanceof Float32Array) made[from] = short;
     else if (short instanceof TextsRefusedError) refused.add(from);
-    else if (texts.failsOften(given[from] ?? '')) made[from] = null;
+    else if (texts.failures.failsOften(texts.owning, given[from] ?? '')) made[from] = null;
     else texts.failure = short;
     return [];
   }

@@ -37,10 +37,29 @@ type ReloadMessage =
   | { readonly kind: 'result'; readonly turn: string; readonly result: ReloadResult }
   | { readonly kind: 'state'; readonly state: ReloadState };
 
-/** A turn that this process has given to another one. */
-interface ReloadTurn {
-  readonly sign: () => void;
-  readonly end: (result: ReloadResult) => void;
+/** A turn that this process has given to another one: waits for its result for as long as it gives signs. */
+class ReloadTurn {
+  readonly #result = Promise.withResolvers<ReloadResult | undefined>();
+  #timer = this.#startTimer();
+
+  #startTimer() {
+    return setTimeout(() => this.end(undefined), silentMs);
+  }
+
+  sign(): void {
+    clearTimeout(this.#timer);
+    this.#timer = this.#startTimer();
+  }
+
+  end(result: ReloadResult | undefined): void {
+    clearTimeout(this.#timer);
+    this.#result.resolve(result);
+  }
+
+  /** Undefined when the process does not answer. */
+  result(): Promise<ReloadResult | undefined> {
+    return this.#result.promise;
+  }
 }
 
 export class Reloads {
@@ -147,26 +166,16 @@ export class Reloads {
     return this.#local.reload(trigger);
   }
 
-  /** Waits for another process for as long as it gives signs. */
   async #giveTurn(trigger: ReloadTrigger, id: string): Promise<ReloadResult> {
-    const { promise, resolve } = Promise.withResolvers<ReloadResult>();
     const turn = newId();
-    const giveUp = () => resolve(this.#refused(trigger, `the process ${id} does not answer`));
-    let timer = setTimeout(giveUp, silentMs);
-    this.#turns.set(turn, {
-      sign() {
-        clearTimeout(timer);
-        timer = setTimeout(giveUp, silentMs);
-      },
-      end: resolve,
-    });
+    const given = new ReloadTurn();
+    this.#turns.set(turn, given);
     this.#send({ kind: 'turn', turn, process: id });
-    try {
-      return { ...(await promise), trigger };
-    } finally {
-      clearTimeout(timer);
-      this.#turns.delete(turn);
-    }
+    const result = await given.result();
+    this.#turns.delete(turn);
+    return result === undefined
+      ? this.#refused(trigger, `the process ${id} does not answer`)
+      : { ...result, trigger };
   }
 
   #refused(trigger: ReloadTrigger, reason: string): ReloadResult {
