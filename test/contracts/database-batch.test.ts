@@ -44,6 +44,24 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await idsIn(database)).toEqual(numbers(100).map(idOf));
   });
 
+  test('each write that fails runs the hooks for that, before it is run again, and no others', async () => {
+    const database = await engine.fresh();
+    const held = new Map<string, number>();
+    const hold = (id: string, by: number) => held.set(id, (held.get(id) ?? 0) + by);
+    const unit = (id: string, isBad = false) =>
+      database.write(async (tx) => {
+        hold(id, 1);
+        tx.ifNotCommitted(() => hold(id, -1));
+        await tx.insert('organizations', [{ id, created_at: 1 }]);
+        if (isBad) throw new Error('poison');
+      });
+
+    const outcomes = await Promise.allSettled([unit('a'), unit('b', true), unit('c')]);
+
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(Object.fromEntries(held)).toEqual({ a: 1, b: 0, c: 1 });
+  });
+
   test('items that arrive while a write is under way go into the next one together', async () => {
     const database = await engine.fresh();
     const gate = Promise.withResolvers<void>();

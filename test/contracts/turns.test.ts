@@ -5,6 +5,7 @@ import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import type { Queue } from '../../src/adapters/queue/queue.ts';
 import { createRedisBus } from '../../src/adapters/redis/bus.ts';
 import { Redis } from '../../src/adapters/redis/redis.ts';
+import { Acceptor } from '../../src/core/jobs/accept.ts';
 import type { JobRow } from '../../src/core/jobs/jobs.store.ts';
 import { JobRunner } from '../../src/core/jobs/runner.ts';
 import { findDueOrganizations, findTurns } from '../../src/core/jobs/turns.store.ts';
@@ -65,11 +66,11 @@ async function insertAll(world: JobsWorld, rows: readonly JobRow[]) {
 async function startProcess(
   world: JobsWorld,
   { queue, bus }: Stores,
-  slots: number,
+  slots: number | Turns,
   { of = 'one', takesHints = true } = {},
 ) {
   const { admission, performer, running, pool, context } = world.worker(of);
-  const turns = new Turns(slots);
+  const turns = slots instanceof Turns ? slots : new Turns(slots);
   const parts = { queue: name, turns, admission, performer, running } as const;
   const runner = new JobRunner({ ...context, queue, bus }, parts);
   const consumer = takesHints
@@ -328,6 +329,48 @@ describe
       expect(await second.begun(1)).toEqual([job.id]);
       first.end();
       await stopped;
+    });
+  },
+);
+
+describe.each((await engines()).filter(({ name }) => name === 'SQLite'))(
+  'one process on $name',
+  (engine) => {
+    test('gives its only slot to one of two jobs that are accepted and claimed in one commit', async () => {
+      const turns = new Turns(1);
+      const world = await jobsWorld(engine, { turns: new Map([[name, turns]]) });
+      const row = await world.row((await world.submit()).id);
+      const { queue } = await inMemory();
+      const process = await startProcess(world, { queue, bus: null }, turns);
+      const acceptor = new Acceptor(world.context, world.admission, (job) =>
+        process.runner.begin(job),
+      );
+      await insertAll(world, [{ ...row, id: newId(), organization_id: 'acme' }]);
+      process.runner.start();
+
+      const accepted = acceptor.accept(world.request());
+      process.runner.announceHere('acme');
+      await accepted;
+      await process.begun(1);
+      await world.database.write(async () => {});
+
+      expect(process.underWay()).toHaveLength(1);
+      process.end();
+      await process.begun(2);
+    });
+
+    test('takes back the slot of an accepted job whose commit fails', async () => {
+      const turns = new Turns(1);
+      turns.offersSlots = true;
+      const world = await jobsWorld(engine, { turns: new Map([[name, turns]]) });
+      const failing = world.database.write(async (tx) => {
+        await world.acceptor.acceptWithin(tx, [world.request()]);
+        throw new Error('changed my mind');
+      });
+
+      await expect(failing).rejects.toThrow('changed my mind');
+
+      expect(turns.mayBegin('acme')).toBe(true);
     });
   },
 );

@@ -33,13 +33,14 @@ import { type JobEvent, JobFeed, type Position } from '../../src/core/jobs/feed.
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
 import { Jobs } from '../../src/core/jobs/jobs.ts';
 import type { Performer } from '../../src/core/jobs/perform.ts';
-import { jobQueues } from '../../src/core/jobs/queues.ts';
+import { type JobQueue, jobQueues } from '../../src/core/jobs/queues.ts';
 import type { JobRecovery } from '../../src/core/jobs/recover.ts';
 import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
 import type { Settlement, Settler } from '../../src/core/jobs/settle.ts';
 import type { Settled } from '../../src/core/jobs/settle-effects.ts';
 import { StatusStream } from '../../src/core/jobs/status-events.ts';
 import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
+import type { Turns } from '../../src/core/jobs/turns.ts';
 import type { YieldSlot } from '../../src/core/jobs/yielding.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
@@ -174,6 +175,8 @@ export async function jobsWorld(
     queue?: Queue;
     /** How many jobs of each queue are claimed as they are accepted; none when it is left out. */
     freeSlots?: () => number;
+    /** The turns that offer slots instead. */
+    turns?: ReadonlyMap<JobQueue, Turns>;
   } = {},
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
@@ -220,9 +223,7 @@ export async function jobsWorld(
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
     });
     const pool = scriptedPool();
-    const turns = new Map(
-      jobQueues.map((name) => [name, { offerSlots: () => offersOf(freeSlots()) }]),
-    );
+    const turns = options.turns ?? new Map(jobQueues.map((name) => [name, offerOf(freeSlots)]));
     const runners = new Map(
       jobQueues.map((name) => {
         const yieldOf = (id: string) => yieldSlot?.(name, id) ?? (() => {});
@@ -375,9 +376,9 @@ export function waitEndsOf(queue: Pick<Queue, 'sendHints'> = { sendHints() {} })
 }
 
 /** So many slots for the jobs of one transaction, of all organizations together. */
-function offersOf(slots: number): () => boolean {
-  let left = slots;
-  return () => left-- > 0;
+/** Slots of which none is ever taken. */
+function offerOf(freeSlots: () => number): Pick<Turns, 'offerSlots' | 'end'> {
+  return { offerSlots: (jobs) => jobs.slice(0, freeSlots()), end() {} };
 }
 
 function rememberingQueue(hints: JobsWorld['hints']): Queue {

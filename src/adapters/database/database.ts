@@ -42,6 +42,8 @@ export interface Transaction extends Handle {
    * with `service_unavailable`. Must not throw. SQLite has no such case, because it commits in this process.
    */
   ifUncertain(hook: () => void): void;
+  /** Runs when the commit failed, before the unit is run again or its write rejects. Must not throw. */
+  ifNotCommitted(hook: () => void): void;
 }
 
 export interface Database {
@@ -68,10 +70,10 @@ export interface Database {
 }
 
 /**
- * Runs the hooks of a commit. A hook that throws is a bug; the commit stands, so the error is reported
- * to the process and not to the caller that wrote.
+ * Runs the hooks of a commit, or of one that failed. A hook that throws is a bug; what was decided stands, so the error is
+ * reported to the process and not to the caller that wrote.
  */
-export function runAfterCommit(hooks: readonly (() => void)[]): void {
+export function runHooks(hooks: readonly (() => void)[]): void {
   for (const hook of hooks) {
     try {
       hook();

@@ -5,7 +5,7 @@ import {
   type Handle,
   overloaded,
   refuseNesting,
-  runAfterCommit,
+  runHooks,
   type Transaction,
   unavailable,
 } from './database.ts';
@@ -100,8 +100,21 @@ export class GroupCommit {
   }
 }
 
-function transactionOf(handle: Handle, hooks: (() => void)[]): Transaction {
-  return { ...handle, afterCommit: (hook) => void hooks.push(hook), ifUncertain() {} };
+/** What runs after a commit, and what runs when it failed. */
+interface Hooks {
+  readonly committed: (() => void)[];
+  readonly failed: (() => void)[];
+}
+
+const noHooks = (): Hooks => ({ committed: [], failed: [] });
+
+function transactionOf(handle: Handle, { committed, failed }: Hooks): Transaction {
+  return {
+    ...handle,
+    afterCommit: (hook) => void committed.push(hook),
+    ifNotCommitted: (hook) => void failed.push(hook),
+    ifUncertain() {},
+  };
 }
 
 /** How a unit ended that was run again behind a savepoint. */
@@ -118,7 +131,7 @@ async function commitTogether(
   units: readonly Unit[],
 ): Promise<void> {
   const done: { unit: Unit; value: unknown }[] = [];
-  const hooks: (() => void)[] = [];
+  const hooks = noHooks();
   const tx = transactionOf(handle, hooks);
   try {
     writer.begin();
@@ -126,18 +139,19 @@ async function commitTogether(
     writer.commit();
   } catch (error) {
     rollBack(writer);
+    runHooks(hooks.failed);
     if (units.length > 1) await commitApart(writer, handle, units);
     else units[0]?.result.reject(asPlatformError(error));
     return;
   }
-  runAfterCommit(hooks);
+  runHooks(hooks.committed);
   for (const { unit, value } of done) unit.result.resolve(value);
 }
 
 /** Runs the units again when one throws: it alone is rolled back, and the others share one commit. */
 async function commitApart(writer: Writer, handle: Handle, units: readonly Unit[]): Promise<void> {
   const attempts: Attempt[] = [];
-  const hooks: (() => void)[] = [];
+  const hooks = noHooks();
   try {
     writer.begin();
     for (const unit of units) attempts.push(await attemptApart(writer, handle, unit, hooks));
@@ -145,10 +159,11 @@ async function commitApart(writer: Writer, handle: Handle, units: readonly Unit[
   } catch {
     // SQLite has ended the transaction, as with a full disk: a smaller one may succeed.
     rollBack(writer);
+    runHooks(hooks.failed);
     for (const unit of units) await commitTogether(writer, handle, [unit]);
     return;
   }
-  runAfterCommit(hooks);
+  runHooks(hooks.committed);
   for (const [i, unit] of units.entries()) {
     const attempt = attempts[i] as Attempt;
     if ('error' in attempt) unit.result.reject(asPlatformError(attempt.error));
@@ -161,17 +176,19 @@ async function attemptApart(
   writer: Writer,
   handle: Handle,
   unit: Unit,
-  hooks: (() => void)[],
+  hooks: Hooks,
 ): Promise<Attempt> {
-  const own: (() => void)[] = [];
+  const own = noHooks();
   const tx = transactionOf(handle, own);
   writer.connection.exec('SAVEPOINT unit');
   try {
     const value = await asUnit(() => unit.run(tx));
     writer.connection.exec('RELEASE unit');
-    hooks.push(...own);
+    hooks.committed.push(...own.committed);
+    hooks.failed.push(...own.failed);
     return { value };
   } catch (error) {
+    runHooks(own.failed);
     // SQLite ends the transaction itself where it cannot go on, as with a full disk.
     if (!writer.connection.isTransaction) throw error;
     writer.connection.exec('ROLLBACK TO unit; RELEASE unit');

@@ -12,7 +12,7 @@ import {
   asUnit,
   type Database,
   refuseNesting,
-  runAfterCommit,
+  runHooks,
   type Transaction,
   unavailable,
 } from './database.ts';
@@ -171,6 +171,7 @@ async function transactOnce<T>(
   const session = new Session(client);
   const hooks: (() => void)[] = [];
   const uncertainHooks: (() => void)[] = [];
+  const failed: (() => void)[] = [];
   let broken: Error | undefined;
   try {
     const kysely = () => kyselyOver(async () => borrowed(session));
@@ -178,12 +179,14 @@ async function transactOnce<T>(
     const tx = Object.assign(handle, {
       afterCommit: (hook: () => void) => void hooks.push(hook),
       ifUncertain: (hook: () => void) => void uncertainHooks.push(hook),
+      ifNotCommitted: (hook: () => void) => void failed.push(hook),
     });
     const value = await asUnit(() => run(tx));
     await commit(session, uncertainHooks);
-    runAfterCommit(hooks);
+    runHooks(hooks);
     return value;
   } catch (error) {
+    runHooks(failed);
     if (isOutdated(error)) forgetPrepared(client);
     // A connection that cannot roll back is not returned to the pool.
     await session.rollBack().catch((cause: Error) => {
@@ -201,7 +204,7 @@ async function commit(session: Session, uncertainHooks: readonly (() => void)[])
   try {
     await session.commit();
   } catch (error) {
-    if (isOutage(error)) runAfterCommit(uncertainHooks);
+    if (isOutage(error)) runHooks(uncertainHooks);
     throw inOurTerms(error);
   }
 }

@@ -35,7 +35,7 @@ const leastMs = 1_000;
 /** What this process can run. */
 export interface AdmissionWorker {
   /** The turns by queue. */
-  readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots'>>;
+  readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'end'>>;
   /** Whether it can run a skill, named `category/version/name`. */
   readonly isLoaded: (skill: string) => boolean;
   /** The number of this process on the jobs that it claims. */
@@ -130,13 +130,12 @@ export class Admission {
   ): Promise<ReadonlySet<NewJob>> {
     const { turns, claimedBy } = this.#worker;
     const claimed = new Set<NewJob>();
-    const offers = new Map<JobQueue, (organizationId: string) => boolean>();
-    for (const job of jobs) {
-      if (job.run_at > now) continue;
-      const name = queueOf(job.trigger_type);
-      const hasSlotFor = offers.get(name) ?? turns.get(name)?.offerSlots() ?? noSlots;
-      offers.set(name, hasSlotFor);
-      if (hasSlotFor(job.organization_id)) claimed.add(job);
+    for (const [name, ofQueue] of turns) {
+      const due = jobs.filter((job) => job.run_at <= now && queueOf(job.trigger_type) === name);
+      for (const job of ofQueue.offerSlots(due)) {
+        claimed.add(job);
+        tx.ifNotCommitted(() => ofQueue.end(job.organization_id));
+      }
     }
     const leaseUntil = now + this.#context.config.jobLeaseMs;
     await insertJobs(tx, jobs, claimed, { by: claimedBy, leaseUntil });
@@ -196,7 +195,6 @@ export class Admission {
   }
 }
 
-const noSlots = () => false;
 const identity = ({ id }: { readonly id: string }) => ({ id });
 
 function cannotRun(message: string): AttemptOutcome {

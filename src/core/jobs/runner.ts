@@ -79,7 +79,7 @@ export class JobRunner {
     this.#fill();
   }
 
-  /** Runs a job that was claimed as it was accepted. */
+  /** Runs a job that was claimed, with its slot, as it was accepted. */
   begin(job: ClaimedJob): void {
     void this.#occupy(job, () => this.#parts.performer.begin(job));
   }
@@ -131,6 +131,7 @@ export class JobRunner {
       this.#fruitless = isFruitless ? this.#fruitless + 1 : 0;
       for (const job of jobs) {
         picked.delete(job.id);
+        turns.begin(job);
         void this.#occupy(job, () => performer.perform(job));
       }
       turns.endClaim(candidates, left);
@@ -181,10 +182,8 @@ export class JobRunner {
     return { jobs, left, isFruitless: picked.size > 0 && jobs.length === 0 };
   }
 
-  /** Does the work on a job in a slot. */
+  /** Does the work on a job in the slot that it has taken. */
   async #occupy(job: ClaimedJob, work: () => Promise<void>): Promise<void> {
-    const { turns } = this.#parts;
-    turns.begin(job);
     this.#running += 1;
     try {
       await work();
@@ -192,7 +191,7 @@ export class JobRunner {
       this.#context.log.error({ err, job_id: job.id }, 'the run of a job went wrong');
     }
     this.#running -= 1;
-    turns.end(job.organization_id);
+    this.#parts.turns.end(job.organization_id);
     this.#fill();
     this.#endIfIdle();
   }

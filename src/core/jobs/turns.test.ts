@@ -173,15 +173,32 @@ describe('turns', () => {
 
   test('offer slots to jobs as they are accepted only by the same rule', () => {
     const { turns, send, end } = process(2);
-    const offered = (...organizations: string[]) => organizations.map(turns.offerSlots());
-    expect(offered('a')).toEqual([false]);
+    const offered = (...organizations: string[]) => {
+      const begun = turns.offerSlots(organizations.map((one) => job(one, 'k')));
+      for (const { organization_id } of begun) turns.end(organization_id);
+      return begun.map(({ organization_id }) => organization_id);
+    };
+    expect(offered('a')).toEqual([]);
     turns.offersSlots = true;
 
-    expect(offered('a', 'a', 'a', 'b')).toEqual([true, true, false, true]);
+    expect(offered('a', 'a', 'a', 'b')).toEqual(['a', 'a', 'b']);
     send(...jobs(3, 'a', 'k'));
-    expect(offered('a', 'b', 'b', 'c')).toEqual([false, true, false, false]);
+    expect(offered('a', 'b', 'b', 'c')).toEqual(['b']);
     end();
-    expect(offered('a', 'b')).toEqual([false, true]);
+    expect(offered('a', 'b')).toEqual(['b']);
+  });
+
+  test('give a slot that they offer to no other job until it is given back', () => {
+    const turns = new Turns(1);
+    turns.offersSlots = true;
+
+    expect(turns.offerSlots([job('a', 'k')])).toHaveLength(1);
+    turns.announce('b');
+    expect(turns.offerSlots([job('c', 'k')])).toEqual([]);
+    expect(turns.candidates()).toEqual([]);
+    turns.end('a');
+
+    expect(turns.candidates()).toHaveLength(1);
   });
 
   test('offer none of the slots that a claim under way may fill', () => {
@@ -191,10 +208,10 @@ describe('turns', () => {
     const candidates = turns.candidates();
 
     expect(turns.beginClaim(candidates)).toBe(3);
-    expect(turns.offerSlots()('b')).toBe(false);
+    expect(turns.offerSlots([job('b', 'k')])).toEqual([]);
     turns.endClaim(candidates, new Set());
 
-    expect(turns.offerSlots()('b')).toBe(true);
+    expect(turns.offerSlots([job('b', 'k')])).toHaveLength(1);
   });
 
   test('are not held back by an organization that has nothing due any more', () => {
@@ -215,6 +232,17 @@ describe('turns', () => {
     for (const one of jobs(16, 'a', 'k')) turns.begin(one);
 
     expect(turns.candidates()).toHaveLength(5);
+  });
+
+  test('read those first that run the fewest jobs, then those whose last turn was longest ago', () => {
+    const turns = new Turns(16);
+    for (const id of ['b', 'a', 'c', 'b', 'd']) turns.begin(job(id, 'k'));
+    for (const id of ['d', 'c', 'b', 'a', 'e']) turns.announce(id);
+    for (const id of ['d', 'a']) turns.end(id);
+
+    const order = turns.candidates().map(({ organization_id }) => organization_id);
+
+    expect(order).toEqual(['e', 'a', 'd', 'c', 'b']);
   });
 
   test('keep an organization waiting of which another process has locked the last job', () => {

@@ -187,7 +187,7 @@ export class Turns {
     }
   }
 
-  /** A job takes a slot, and its organization has had a turn. */
+  /** A job takes a slot until `end`, and its organization has had a turn. */
   begin({ organization_id, api_key_id }: Owner): void {
     const share = this.#take(organization_id, 1);
     this.#turn += 1;
@@ -208,22 +208,19 @@ export class Turns {
   }
 
   /**
-   * Offers slots to jobs that are being accepted, each named by its organization; the returned function counts those
-   * that it has offered. None is offered to an organization of which earlier jobs wait.
+   * Those of the jobs, which are being accepted, that begin with it: each takes its slot at once, because a claim may be
+   * part of the same commit. None is of an organization of which earlier jobs wait.
    */
-  offerSlots(): (organizationId: string) => boolean {
-    const offered = new Map<string, number>();
-    let all = this.#reserved;
-    return (id) => {
-      const share = this.#shares.get(id);
-      const before = offered.get(id) ?? 0;
-      const own = (share?.own ?? 0) + before;
-      const isNext = this.offersSlots && !share?.isWaiting;
-      if (!isNext || !this.#hasPlace(own, this.#waiting > 0, all)) return false;
-      offered.set(id, before + 1);
-      all += 1;
+  offerSlots<J extends Owner>(jobs: readonly J[]): J[] {
+    if (!this.offersSlots) return [];
+    return jobs.filter((job) => {
+      const share = this.#shares.get(job.organization_id);
+      const isNext = !share?.isWaiting;
+      if (!isNext || !this.#hasPlace(share?.own ?? 0, this.#waiting > 0, this.#reserved))
+        return false;
+      this.begin(job);
       return true;
-    };
+    });
   }
 
   #hasPlace(own: number, othersWait: boolean, more = 0): boolean {
