@@ -140,17 +140,17 @@ export class Turns {
    */
   candidates(max = Math.min(readMax, this.#free() + readSpare)): Candidate[] {
     if (this.#waiting === 0 || this.#free() <= 0) return [];
-    const found: [string, Share][] = [];
+    const found = new FirstOf<[string, Share]>(max, ([, a], [, b]) => inTurn(a, b));
     const heldBack: [string, Share][] = [];
     for (const entry of this.#shares) {
       const [id, { isWaiting }] = entry;
-      if (isWaiting) (this.mayBegin(id) ? found : heldBack).push(entry);
-      if (max === 1 && found.length === 1) break;
+      if (!isWaiting || !found.mayAdd(entry)) continue;
+      if (this.mayBegin(id)) found.add(entry);
+      else heldBack.push(entry);
+      if (max === 1 && found.all.length === 1) break;
     }
-    const next = found.toSorted(([, a], [, b]) => inTurn(a, b));
-    return (next.length > 0 ? next : toVerify(heldBack))
-      .slice(0, max)
-      .map(([organization_id, { key }]) => ({ organization_id, after_key: key }));
+    const next = found.all.length > 0 ? found.all : toVerify(heldBack).slice(0, max);
+    return next.map(([organization_id, { key }]) => ({ organization_id, after_key: key }));
   }
 
   /** A claim of jobs of the candidates begins: how many it may take. Until `endClaim` their slots are offered to none. */
@@ -250,6 +250,30 @@ export class Turns {
   /** Else one would be kept for each organization that there has ever been. */
   #forgetIfIdle(organizationId: string, { own, isWaiting }: Share): void {
     if (own === 0 && !isWaiting) this.#shares.delete(organizationId);
+  }
+}
+
+/** The first ones in an order, of many: where thousands of organizations wait, each claim would sort all of them. */
+class FirstOf<T> {
+  readonly all: T[] = [];
+  readonly #max: number;
+  readonly #compare: (a: T, b: T) => number;
+
+  constructor(max: number, compare: (a: T, b: T) => number) {
+    this.#max = max;
+    this.#compare = compare;
+  }
+
+  /** Whether one is before the last, or there is room behind that. */
+  mayAdd(one: T): boolean {
+    return this.all.length < this.#max || this.#compare(one, this.all.at(-1) as T) < 0;
+  }
+
+  /** Adds one behind its equals. */
+  add(one: T): void {
+    const at = this.all.findIndex((other) => this.#compare(one, other) < 0);
+    this.all.splice(at === -1 ? this.all.length : at, 0, one);
+    if (this.all.length > this.#max) this.all.pop();
   }
 }
 
