@@ -5,6 +5,7 @@ import { Queue as Lane } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { BullmqQueue } from '../../src/adapters/queue/bullmq.ts';
 import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
+import type { ArrivedHint, Hint } from '../../src/adapters/queue/queue.ts';
 import { Redis } from '../../src/adapters/redis/redis.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
@@ -74,6 +75,33 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
 
     await waitFor(() => handled.length > 0, { describe: 'the hint is handled' });
     expect(handled).toEqual(['ours']);
+  });
+
+  test('versions that know only ids of rows read the hints, and theirs are read', async () => {
+    const { redis, queue } = await opened();
+    const earlier = new Lane('webhooks', { connection: redis.connection() });
+    onTestFinished(() => earlier.close());
+    const hints = ['a', 'b'].map((id) => ({ id, generation: 0, delayMs: 0 }));
+
+    queue.sendHints('webhooks', [
+      { ...(hints[0] as Hint), organizationId: 'acme' },
+      hints[1] as Hint,
+    ]);
+    await waitFor(async () => (await earlier.getWaitingCount()) === 1, { describe: 'it was sent' });
+    const [sent] = await earlier.getWaiting();
+    await earlier.add('look', ['c', 'd']);
+    const handled: ArrivedHint[] = [];
+    queue.consume('webhooks', (hint) => void handled.push(hint));
+
+    await waitFor(() => handled.length === 4, { describe: 'all are handled' });
+    const data: unknown[] = sent?.data ?? [];
+    expect(data.filter((id) => typeof id === 'string')).toEqual(['a', 'b']);
+    expect(handled).toEqual([
+      { id: 'a', organizationId: 'acme' },
+      { id: 'b' },
+      { id: 'c' },
+      { id: 'd' },
+    ]);
   });
 
   test('a full Redis counts as unavailable', async () => {

@@ -73,9 +73,7 @@ async function startProcess(
   const turns = slots instanceof Turns ? slots : new Turns(slots);
   const parts = { queue: name, turns, admission, performer, running } as const;
   const runner = new JobRunner({ ...context, queue, bus }, parts);
-  const consumer = takesHints
-    ? queue.consume(name, ({ organizationId = '' }) => runner.announce(organizationId))
-    : undefined;
+  const consumer = takesHints ? queue.consume(name, (hint) => runner.handleHint(hint)) : undefined;
   const passedOn = bus?.listen('due-jobs', (message) =>
     runner.announceHere(message.split(' ')[1] as string),
   );
@@ -193,6 +191,22 @@ describe.each(cases)('on $title', ({ engine, open }) => {
 
     const order = (await begun(13)).map((id) => priorities.get(id));
     expect(order).toEqual([0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 1]);
+  });
+
+  test('a hint of an earlier version, which names only the job, announces its organization', async () => {
+    const { world, stores, begun } = await setUp(2);
+    const row = await world.row((await world.submit()).id);
+    await begun(1);
+    const waiting = { status: 'queued', attempt: 0, epoch: 0, due_at: 1 } as const;
+    const job = { ...row, id: newId(), organization_id: 'acme', ...waiting };
+    await insertAll(world, [job]);
+
+    stores.queue.sendHints(
+      name,
+      [newId(), job.id].map((id) => ({ id, generation: 0, delayMs: 0 })),
+    );
+
+    expect(await begun(2)).toContain(job.id);
   });
 
   test('jobs whose hints were lost begin after a sweep, also one that waits for its retry', async () => {

@@ -211,12 +211,23 @@ class BullmqConsumer implements Consumer {
   }
 }
 
+/**
+ * What a BullMQ job has of hints: ids of rows, and behind them a list with what each announces. Versions before turns were
+ * decided from the rows send and read only the ids.
+ */
+function dataOf(hints: readonly Hint[]) {
+  return [...hints.map(({ id }) => id), hints.map(({ organizationId = null }) => organizationId)];
+}
+
 /** The hints in a BullMQ job; none where it has another format. */
 function hintsIn(data: unknown): ArrivedHint[] {
   if (!Array.isArray(data)) return [];
-  return data.filter(Array.isArray).flatMap(([id, organizationId]: unknown[]) => {
-    if (typeof id !== 'string') return [];
-    return [typeof organizationId === 'string' ? { id, organizationId } : { id }];
+  const last: unknown = data.at(-1);
+  const organizations: readonly unknown[] = Array.isArray(last) ? last : [];
+  const ids = data.filter((id) => typeof id === 'string');
+  return ids.map((id, i) => {
+    const organizationId = organizations[i];
+    return typeof organizationId === 'string' ? { id, organizationId } : { id };
   });
 }
 
@@ -259,9 +270,7 @@ function jobOf(hints: readonly Hint[], delayMs: number) {
   const others = hints.length === 1 ? '' : `_${hints.length}_${hints.at(-1)?.id}`;
   return {
     name: 'hints',
-    data: hints.map(({ id, organizationId }) =>
-      organizationId === undefined ? [id] : [id, organizationId],
-    ),
+    data: dataOf(hints),
     opts: {
       jobId: `${first.id}_${first.generation}${others}`,
       ...(delayMs > 0 && { delay: delayMs }),

@@ -19,7 +19,7 @@ export class Worker {
     this.#webhooks = webhooks;
     this.#consumers = [
       ...[...runners].map(([name, runner]) =>
-        queue.consume(name, ({ organizationId = '' }) => runner.announce(organizationId)),
+        queue.consume(name, (hint) => runner.handleHint(hint)),
       ),
       queue.consume('webhooks', ({ id }) => webhooks.deliverer.handleHint(id)),
     ];

@@ -5,9 +5,10 @@
  * notifies the other processes once, because each hint reaches one of them. What all of them miss, the sweep announces again.
  */
 import type { Transaction } from '../../adapters/database/database.ts';
+import type { ArrivedHint } from '../../adapters/queue/queue.ts';
 import type { Context } from '../context/context.ts';
 import type { Admission } from './admission.ts';
-import type { ClaimedJob } from './jobs.store.ts';
+import { type ClaimedJob, findOrganizationOf } from './jobs.store.ts';
 import type { Performer } from './perform.ts';
 import type { JobQueue } from './queues.ts';
 import type { RunningJobs } from './running-jobs.ts';
@@ -64,7 +65,13 @@ export class JobRunner {
     this.#parts.turns.offersSlots = this.#context.bus === null;
   }
 
-  /** A hint has come: jobs of the organization are due. */
+  /** A hint has come. Processes of versions before this one name only a job in it. */
+  async handleHint({ id, organizationId }: ArrivedHint): Promise<void> {
+    const found = organizationId ?? (await findOrganizationOf(this.#context.database.read, id));
+    if (found !== undefined) this.announce(found);
+  }
+
+  /** Jobs of the organization are due, which a hint has announced to this process alone. */
   announce(organizationId: string): void {
     if (this.#context.bus !== null) this.#hinted.add(organizationId);
     this.announceHere(organizationId);
