@@ -39,39 +39,32 @@ export async function answer(
   const records: Promise<void>[] = [];
   try {
     return await runLoop(
-      {
-        async ask(messages, turn) {
-          await requireScopes(parts, run.job);
-          const ready = Promise.all(records.splice(0)).then(() => {});
-          // A call that is refused before it begins does not await `ready`.
-          ready.catch(() => {});
-          records.push(ready);
-          const reply = await askModel(active, messages, turn, ready);
-          for (const tool of reply.tools) planned.set(tool.call.id, tool);
-          return reply;
-        },
-        async runTool({ id }) {
-          // Open the scope before the first await: otherwise the run could be suspended while other tools wait.
-          const scope = active.scope.open();
-          try {
-            const tool = planned.get(id) ?? (await restartTool(generations, recorded, id));
-            const { message, isRecorded } = await runTool({ ...active, scope }, tool);
-            records.push(isRecorded);
-            // The next model call and the end of the loop await the promise and see the rejection.
-            isRecorded.catch(() => {});
-            return message;
-          } finally {
-            scope.close();
-          }
-        },
-      },
-      {
-        messages,
-        task: history.messages.length,
-        turns: recorded.turns,
-        corrections,
-      },
+      { messages, task: history.messages.length, turns: recorded.turns, corrections },
       Math.min(request.maxTurns ?? Infinity, parts.context.config.agentTurnsMax),
+      async (dialogue, turn) => {
+        await requireScopes(parts, run.job);
+        const ready = Promise.all(records.splice(0)).then(() => {});
+        // A call that is refused before it begins does not await `ready`.
+        ready.catch(() => {});
+        records.push(ready);
+        const reply = await askModel(active, dialogue, turn, ready);
+        for (const tool of reply.tools) planned.set(tool.call.id, tool);
+        return reply;
+      },
+      async ({ id }) => {
+        // Open the scope before the first await: otherwise the run could be suspended while other tools wait.
+        const scope = active.scope.open();
+        try {
+          const tool = planned.get(id) ?? (await restartTool(generations, recorded, id));
+          const { message, isRecorded } = await runTool({ ...active, scope }, tool);
+          records.push(isRecorded);
+          // The next model call and the end of the loop await the promise and see the rejection.
+          isRecorded.catch(() => {});
+          return message;
+        } finally {
+          scope.close();
+        }
+      },
     );
   } catch (error) {
     if (!(error instanceof LoopError)) throw error;

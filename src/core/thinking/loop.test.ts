@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DialogueMessage, ToolCall } from '../../adapters/models/model.ts';
-import { LoopError, type LoopParts, type LoopState, runLoop } from './loop.ts';
+import { LoopError, type LoopState, runLoop } from './loop.ts';
 
 const turnsMax = 50;
 
@@ -29,11 +29,18 @@ const beginning = (more: Partial<LoopState> = {}): LoopState => ({
   ...more,
 });
 
+interface Parts {
+  readonly ask: Parameters<typeof runLoop>[2];
+  readonly runTool: Parameters<typeof runLoop>[3];
+}
+const run = ({ ask, runTool }: Parts, state: LoopState, turns: number) =>
+  runLoop(state, turns, ask, runTool);
+
 /** A model with scripted answers, and tools that answer. */
-function scripted(answers: readonly DialogueMessage[], parts: Partial<LoopParts> = {}) {
+function scripted(answers: readonly DialogueMessage[], parts: Partial<Parts> = {}) {
   const asked: DialogueMessage[][] = [];
   const called: string[] = [];
-  const all: LoopParts = {
+  const all: Parts = {
     async ask(messages, turn) {
       asked.push([...messages]);
       const message = answers[turn - 1];
@@ -42,7 +49,7 @@ function scripted(answers: readonly DialogueMessage[], parts: Partial<LoopParts>
     },
     async runTool({ id }) {
       called.push(id);
-      return toolAnswer(id) as Awaited<ReturnType<LoopParts['runTool']>>;
+      return toolAnswer(id) as Awaited<ReturnType<Parts['runTool']>>;
     },
     ...parts,
   };
@@ -53,7 +60,7 @@ describe('the loop', () => {
   test('ends with the first answer that calls no tool', async () => {
     const { parts, asked } = scripted([saying('done')]);
 
-    expect(await runLoop(parts, beginning(), turnsMax)).toEqual({
+    expect(await run(parts, beginning(), turnsMax)).toEqual({
       text: 'done',
       isCut: false,
       turns: 1,
@@ -67,15 +74,15 @@ describe('the loop', () => {
     const messages = [user('task'), cut];
 
     const result = { text: 'half of', isCut: true, turns: 1 };
-    expect(await runLoop(parts, beginning(), turnsMax)).toEqual(result);
-    expect(await runLoop(parts, beginning({ messages, turns: 1 }), turnsMax)).toEqual(result);
+    expect(await run(parts, beginning(), turnsMax)).toEqual(result);
+    expect(await run(parts, beginning({ messages, turns: 1 }), turnsMax)).toEqual(result);
   });
 
   test('sends the model the messages before the task', async () => {
     const { parts, asked } = scripted([saying('done')]);
     const messages = [user('earlier'), saying('answered'), user('task')];
 
-    await runLoop(parts, beginning({ messages, task: 2 }), turnsMax);
+    await run(parts, beginning({ messages, task: 2 }), turnsMax);
 
     expect(asked).toEqual([messages]);
   });
@@ -84,7 +91,7 @@ describe('the loop', () => {
     const { parts } = scripted([saying('new')]);
     const messages = [user('earlier'), saying('old'), user('task')];
 
-    const result = await runLoop(parts, beginning({ messages, task: 2 }), turnsMax);
+    const result = await run(parts, beginning({ messages, task: 2 }), turnsMax);
 
     expect(result.text).toBe('new');
   });
@@ -93,7 +100,7 @@ describe('the loop', () => {
     const { parts, called } = scripted([saying('new')]);
     const messages = [user('earlier'), calling('old'), user('task')];
 
-    await runLoop(parts, beginning({ messages, task: 2 }), turnsMax);
+    await run(parts, beginning({ messages, task: 2 }), turnsMax);
 
     expect(called).toEqual([]);
   });
@@ -101,7 +108,7 @@ describe('the loop', () => {
   test('runs the tools of a turn, and sends the model their results', async () => {
     const { parts, asked } = scripted([calling('a', 'b'), calling('c'), saying('done')]);
 
-    expect(await runLoop(parts, beginning(), turnsMax)).toEqual({
+    expect(await run(parts, beginning(), turnsMax)).toEqual({
       text: 'done',
       isCut: false,
       turns: 3,
@@ -128,7 +135,7 @@ describe('the loop', () => {
       },
     });
 
-    const result = runLoop(parts, beginning(), turnsMax);
+    const result = run(parts, beginning(), turnsMax);
     for (const id of ['c', 'a', 'b']) gates.get(id)?.resolve();
     await result;
 
@@ -149,7 +156,7 @@ describe('the loop', () => {
       },
     });
 
-    await runLoop(parts, beginning(), turnsMax);
+    await run(parts, beginning(), turnsMax);
 
     expect(most).toBe(8);
     expect(asked[1]?.slice(2)).toEqual(ids.map(toolAnswer));
@@ -169,7 +176,7 @@ describe('the loop', () => {
     });
     let hasEnded = false;
 
-    const result = runLoop(parts, beginning(), turnsMax).finally(() => {
+    const result = run(parts, beginning(), turnsMax).finally(() => {
       hasEnded = true;
     });
     const refused = expect(result).rejects.toThrow('stopped');
@@ -185,14 +192,14 @@ describe('the loop', () => {
   test('an error of the model ends the loop', async () => {
     const { parts } = scripted([], { ask: () => Promise.reject(new Error('no credentials')) });
 
-    await expect(runLoop(parts, beginning(), turnsMax)).rejects.toThrow('no credentials');
+    await expect(run(parts, beginning(), turnsMax)).rejects.toThrow('no credentials');
   });
 
   test.each([1, 2, 7])('asks at most %i times', async (max) => {
     const endless = Array.from({ length: max + 1 }, (_, i) => calling(`c${i}`));
     const { parts, asked, called } = scripted(endless);
 
-    const error = await runLoop(parts, beginning(), max).catch((cause: unknown) => cause);
+    const error = await run(parts, beginning(), max).catch((cause: unknown) => cause);
 
     expect(error).toBeInstanceOf(LoopError);
     expect((error as Error).message).toBe(
@@ -207,7 +214,7 @@ describe('the loop', () => {
     const { parts, asked } = scripted([]);
     const messages = [user('task'), calling('a'), toolAnswer('a')];
 
-    const result = runLoop(parts, beginning({ messages, turns: 3 }), 3);
+    const result = run(parts, beginning({ messages, turns: 3 }), 3);
 
     await expect(result).rejects.toBeInstanceOf(LoopError);
     expect(asked).toEqual([]);
@@ -217,7 +224,7 @@ describe('the loop', () => {
     const { parts, asked } = scripted([]);
     const messages = [user('task'), calling('a'), toolAnswer('a'), saying('done')];
 
-    const result = await runLoop(parts, beginning({ messages, turns: 9 }), 3);
+    const result = await run(parts, beginning({ messages, turns: 9 }), 3);
 
     expect(result).toEqual({ text: 'done', isCut: false, turns: 9 });
     expect(asked).toEqual([]);
@@ -226,7 +233,7 @@ describe('the loop', () => {
   test('an empty answer without calls is a result', async () => {
     const { parts } = scripted([saying('')]);
 
-    expect(await runLoop(parts, beginning(), turnsMax)).toEqual({
+    expect(await run(parts, beginning(), turnsMax)).toEqual({
       text: '',
       isCut: false,
       turns: 1,
@@ -238,7 +245,7 @@ describe('the loop', () => {
     const messages = [user('task'), saying('bad')];
     const corrections = ['it is bad', 'it is worse'];
 
-    const result = await runLoop(parts, beginning({ messages, turns: 1, corrections }), turnsMax);
+    const result = await run(parts, beginning({ messages, turns: 1, corrections }), turnsMax);
 
     expect(result).toEqual({ text: 'good', isCut: false, turns: 3 });
     expect(asked.at(-1)).toEqual([
@@ -273,7 +280,7 @@ describe('an interrupted dialogue', () => {
         const messages = [...history, user('task')];
         const state = beginning({ messages, task: history.length, corrections });
         const whole = scripted(answers);
-        const result = await runLoop(whole.parts, state, turnsMax);
+        const result = await run(whole.parts, state, turnsMax);
 
         // On record are some turns, and any of the last turn's tools.
         const recordedTurns = at % (answers.length + 1);
@@ -285,7 +292,7 @@ describe('an interrupted dialogue', () => {
           return [answer, ...ended.map(({ id }) => toolAnswer(id))];
         });
         const rest = scripted(answers);
-        const again = await runLoop(
+        const again = await run(
           rest.parts,
           { ...state, messages: [...messages, ...recorded], turns: recordedTurns },
           turnsMax,

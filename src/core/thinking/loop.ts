@@ -16,15 +16,16 @@ import { openCalls } from './dialogue.ts';
 /** Tools of one turn that run concurrently; the others wait for a slot. */
 const toolsAtATime = 8;
 
-export interface LoopParts {
-  /** Asks the model for the turn of this number. Rejects when there will be no answer. */
-  ask(messages: readonly DialogueMessage[], turn: number): Promise<Pick<ModelAnswer, 'message'>>;
-  /**
-   * Runs a tool; its failure is a result too. Rejects only to end the loop, which then waits for the
-   * tools that run concurrently.
-   */
-  runTool(call: ToolCall, turn: number): Promise<ToolMessage>;
-}
+/** Asks the model for the turn of this number. Rejects when there will be no answer. */
+type AskModel = (
+  messages: readonly DialogueMessage[],
+  turn: number,
+) => Promise<Pick<ModelAnswer, 'message'>>;
+/**
+ * Runs a tool; its failure is a result too. Rejects only to end the loop, which then waits for the tools that run
+ * concurrently.
+ */
+type RunTool = (call: ToolCall) => Promise<ToolMessage>;
 
 /** Where the loop begins. */
 export interface LoopState {
@@ -90,9 +91,10 @@ function add(dialogue: Dialogue, message: DialogueMessage): Omit<LoopResult, 'tu
 }
 
 export async function runLoop(
-  parts: LoopParts,
   { messages: begun, task, turns, corrections }: LoopState,
   turnsMax: number,
+  askModel: AskModel,
+  runTool: RunTool,
 ): Promise<LoopResult> {
   const messages: DialogueMessage[] = [...begun.slice(0, task + 1)];
   const dialogue: Dialogue = { messages, corrections, corrected: 0 };
@@ -102,23 +104,19 @@ export async function runLoop(
   if (recorded !== undefined) return recorded;
   for (;;) {
     const calls = openCalls(messages.slice(task));
-    if (calls.length > 0) messages.push(...(await runTools(parts, calls, turn)));
+    if (calls.length > 0) messages.push(...(await runTools(calls, runTool)));
     if (turn >= turnsMax) {
       throw new LoopError(`The model did not come to an answer within ${turnsMax} turns`);
     }
     turn += 1;
-    const { message } = await parts.ask(messages, turn);
+    const { message } = await askModel(messages, turn);
     const result = add(dialogue, message);
     if (result !== undefined) return { ...result, turns: turn };
   }
 }
 
 /** Runs the tools. Returns their results in the order of the calls. */
-async function runTools(
-  { runTool }: LoopParts,
-  calls: readonly ToolCall[],
-  turn: number,
-): Promise<ToolMessage[]> {
+async function runTools(calls: readonly ToolCall[], runTool: RunTool): Promise<ToolMessage[]> {
   const answers: ToolMessage[] = [];
   const failures: unknown[] = [];
   let next = 0;
@@ -126,7 +124,7 @@ async function runTools(
     while (next < calls.length && failures.length === 0) {
       const at = next++;
       try {
-        answers[at] = await runTool(calls[at] as ToolCall, turn);
+        answers[at] = await runTool(calls[at] as ToolCall);
       } catch (error) {
         failures.push(error);
       }
