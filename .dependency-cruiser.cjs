@@ -8,7 +8,7 @@ const zones = {
   adapters: 'redis database queue http egress sandbox models',
   core: 'config context events leases skills agents api-keys executors conversations usage embeddings memories credentials journal jobs thinking',
   platform:
-    'run-events approvals schedules triggers webhooks statistics user-data remote-skills mcp processes',
+    'run-events approvals schedules triggers webhooks statistics user-data remote-skills mcp processes queues',
   apps: 'start move console composition testing cli',
 };
 const rooms = Object.entries(zones).flatMap(([zone, names]) =>

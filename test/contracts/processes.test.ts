@@ -31,6 +31,7 @@ test('an embedded platform lists its one process, with the time of its last clai
     roles: ['worker', 'api'],
     version: '1.0.0',
     executors: loaded(echo),
+    turns: new Map(),
   };
   const single = new ThisProcess(clock, facts);
   clock.advance(3_600_000);
@@ -61,7 +62,7 @@ describe.each(await engines())('on $name', (engine) => {
     skills: LoadedSkill[] = [],
     capabilities: string[] = [],
   ) {
-    const facts = { roles, version: '1.0.0', executors: loaded(...skills) };
+    const facts = { roles, version: '1.0.0', executors: loaded(...skills), turns: new Map() };
     return new Processes(contextOf({ database, clock }), facts, capabilities);
   }
 

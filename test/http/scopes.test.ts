@@ -258,6 +258,7 @@ const operations: Readonly<Record<string, Operation>> = {
     ...onAll(['memories'], () => ['/api/users/ada/agents']),
     orElse: ['user-data'],
   },
+  getQueue: onAll([], () => ['/api/queue']),
   listApprovals: onAll(['approvals'], () => ['/api/approvals']),
   listBatches: onAll([], () => ['/api/batches']),
   listConversations: onAll([], () => ['/api/conversations'], ['conversations']),

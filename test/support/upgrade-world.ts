@@ -474,6 +474,7 @@ async function recordAtHand({ platform }: Filling, parentId: string): Promise<vo
         version: '0.1.0',
         skills: '[]',
         capabilities: '[]',
+        slots: '{}',
         started_at: at,
         seen_at: at,
         last_claim_at: at,

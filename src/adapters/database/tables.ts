@@ -236,6 +236,8 @@ export interface ProcessesTable {
   skills: string;
   /** JSON array of what it announces that it can do; empty for an older version. */
   capabilities: string;
+  /** JSON object: by queue the slots of its worker and how many are taken; empty for an older version. */
+  slots: string;
   started_at: number;
   seen_at: number;
   /** When it last claimed a job from a queue; 0 before the first. */

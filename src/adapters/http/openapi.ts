@@ -48,6 +48,7 @@ const tags = [
   { name: 'Execution', description: 'Running a skill.' },
   { name: 'Jobs', description: 'The state and result of each accepted run.' },
   { name: 'Batches', description: 'Many runs, accepted with one request.' },
+  { name: 'Queue', description: 'What waits, and why.' },
   {
     name: 'Approvals',
     description: 'Questions of runs to a person, and the decisions.',

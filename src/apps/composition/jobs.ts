@@ -8,10 +8,10 @@ import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
 import { JobFeed, SharedJobFeed } from '../../core/jobs/feed.ts';
 import type { ClaimedJob } from '../../core/jobs/jobs.store.ts';
 import { Jobs } from '../../core/jobs/jobs.ts';
-import { type JobQueue, jobQueues, queueOf } from '../../core/jobs/queues.ts';
+import { type JobQueue, queueOf } from '../../core/jobs/queues.ts';
 import { JobRunner } from '../../core/jobs/runner.ts';
 import { StatusStream } from '../../core/jobs/status-events.ts';
-import { Turns } from '../../core/jobs/turns.ts';
+import type { Turns } from '../../core/jobs/turns.ts';
 import type { ClusterTimes } from './cluster-times.ts';
 import { composeJobRuns, composeWaitKinds, type RunSlices, type RunWorker } from './job-runs.ts';
 
@@ -19,22 +19,17 @@ import { composeJobRuns, composeWaitKinds, type RunSlices, type RunWorker } from
 export function composeJobs(
   context: Context,
   slices: RunSlices & { readonly conversations: Conversations },
-  worker: Omit<RunWorker, 'turns' | 'runners'> & Pick<ExecutionParts, 'pool'>,
+  worker: Omit<RunWorker, 'turns' | 'runners'> &
+    Pick<ExecutionParts, 'pool'> & { readonly turns: ReadonlyMap<JobQueue, Turns> },
   times: ClusterTimes,
 ) {
   const { bus, observers } = context;
   const feed = bus === null ? new JobFeed() : new SharedJobFeed(bus);
   observers.add(new StatusStream(feed));
-  const { workerConcurrency } = context.config;
-  const turns = new Map(jobQueues.map((name) => [name, new Turns(workerConcurrency)]));
+  const { turns } = worker;
   const runners = new Map<JobQueue, JobRunner>();
   const waitKinds = composeWaitKinds();
-  const runs = composeJobRuns(
-    context,
-    slices,
-    { ...worker, turns, runners },
-    { feed, waitKinds, times },
-  );
+  const runs = composeJobRuns(context, slices, { ...worker, runners }, { feed, waitKinds, times });
   const { admission, performer, running, settler } = runs;
   for (const [queue, ofQueue] of turns) {
     const parts = { queue, turns: ofQueue, admission, performer, running, ...times };

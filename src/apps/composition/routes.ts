@@ -41,6 +41,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import type { PlatformError } from '../../kernel/errors.ts';
 import { approvalRoutes } from '../../platform/approvals/approvals.routes.ts';
 import { processAdminRoutes } from '../../platform/processes/processes.routes.ts';
+import { queueAdminRoutes, queueRoutes } from '../../platform/queues/queues.routes.ts';
 import {
   accountAdminRoutes,
   accountRoutes,
@@ -146,6 +147,7 @@ function adminRoutes(scope: Server, routed: Routed): void {
   openapiImportRoutes(scope, slices.remoteSkills.openapiImports);
   usageAdminRoutes(scope, { usage, budgets });
   processAdminRoutes(scope, processes.local);
+  queueAdminRoutes(scope, slices.queueState);
 }
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
@@ -184,6 +186,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
     isStrict,
   );
   manyJobsRoutes(scope, jobs);
+  queueRoutes(scope, slices.queueState);
   batchRoutes(scope, slices.jobs.batches, jobs, routed.http.limiter);
   approvalRoutes(scope, { approvals: slices.approvals });
   userDataRoutes(scope, slices.userData);

@@ -10,10 +10,13 @@ import { RunObservers } from '../../core/context/run-observer.ts';
 import { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
+import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
+import { Turns } from '../../core/jobs/turns.ts';
 import { Budgets } from '../../core/usage/budgets.ts';
 import { UsageLedger } from '../../core/usage/usage.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Approvals } from '../../platform/approvals/approvals.ts';
+import { QueueState } from '../../platform/queues/queue-state.ts';
 import { whyWithdrawn } from '../../platform/remote-skills/run-remote.ts';
 import { RunEvents } from '../../platform/run-events/run-events.ts';
 import { Schedules } from '../../platform/schedules/schedules.ts';
@@ -55,7 +58,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     observers: new RunObservers(),
   };
   const times: ClusterTimes = cluster === null ? {} : clusterTimes;
-  const used = await composeUsed(parts, base);
+  const turns = new Map(jobQueues.map((name) => [name, new Turns(config.workerConcurrency)]));
+  const used = await composeUsed(parts, base, turns);
   const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
   base.observers.add(new JobCounts(metrics, used.recorder, used.processes.local));
   const thinking = composeThinking(base, used, () => executors?.definitions ?? [], metrics);
@@ -71,6 +75,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
       executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
       isLoaded: used.isLoaded,
       pool: executors,
+      turns,
     },
     times,
   );
@@ -83,6 +88,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     context: base,
     userData: new UserData(base, { memories: used.memories, jobs: jobs.jobs }),
     jobs,
+    queueState: new QueueState(base, { processes: used.processes.local, skills }),
     approvals: new Approvals(base, jobs.waitEnds),
     runEvents,
     schedules,
@@ -107,9 +113,9 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
 }
 
 /** The slices that jobs use. */
-async function composeUsed(parts: Parts, base: Context) {
+async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQueue, Turns>) {
   const { config, executors, cluster } = parts;
-  const processes = await composeProcesses(parts, base);
+  const processes = await composeProcesses(parts, base, turns);
   const secrets = await composeSecrets(base, parts.encryptionKey, processes.cluster);
   const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
   const metrics = metricsOf(parts);

@@ -118,6 +118,11 @@ export class Turns {
     share.isAnnounced = true;
   }
 
+  /** Its slots: of how many, and how many are taken. */
+  use(): { readonly slots: number; readonly kept: number; readonly taken: number } {
+    return { slots: this.#slots, kept: keptSlots(this.#slots), taken: this.#taken };
+  }
+
   /** Whether a job of the organization may begin now. */
   mayBegin(organizationId: string): boolean {
     const share = this.#shares.get(organizationId);

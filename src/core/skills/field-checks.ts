@@ -25,6 +25,7 @@ export const reservedCategories: ReadonlySet<string> = new Set([
   'memories',
   'metrics',
   'openapi',
+  'queue',
   'scheduled-jobs',
   'skills',
   'statistics',

@@ -12,6 +12,7 @@ const beat = statement<ProcessesTable>()((db, p) =>
       version: p('version'),
       skills: p('skills'),
       capabilities: p('capabilities'),
+      slots: p('slots'),
       started_at: p('started_at'),
       seen_at: p('seen_at'),
       last_claim_at: p('last_claim_at'),
@@ -20,6 +21,7 @@ const beat = statement<ProcessesTable>()((db, p) =>
     .onConflict((conflict) =>
       conflict.column('id').doUpdateSet({
         skills: p('skills'),
+        slots: p('slots'),
         seen_at: p('seen_at'),
         last_claim_at: p('last_claim_at'),
         last_job_at: p('last_job_at'),

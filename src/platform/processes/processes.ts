@@ -12,7 +12,14 @@ import {
   forgetProcessesBefore,
   recordProcess,
 } from './processes.store.ts';
-import { type LiveProcess, type ProcessFacts, processView, ThisProcess } from './this-process.ts';
+import {
+  type LiveProcess,
+  type LiveWorker,
+  type ProcessFacts,
+  processView,
+  type SlotsOfWorker,
+  ThisProcess,
+} from './this-process.ts';
 
 /** Time between two heartbeats. */
 export const beatEveryMs = 3_000;
@@ -57,6 +64,7 @@ export class Processes extends ThisProcess {
       version: facts.version,
       skills: JSON.stringify(this.loadedSkills()),
       capabilities: JSON.stringify(this.#capabilities),
+      slots: JSON.stringify(this.slots()),
       started_at: this.startedAt,
       last_claim_at: this.claimedAt,
       last_job_at: this.begunAt,
@@ -103,6 +111,16 @@ export class Processes extends ThisProcess {
       .map((row) => processView({ ...row, ...memberOf(row) }));
   }
 
+  /** The live workers, read from the database now; the slots of this one are the present ones. */
+  override async workers(): Promise<LiveWorker[]> {
+    const since = this.#clock.now() - goneAfterMs;
+    const rows = await findProcesses(this.#database.read, { since });
+    return rows
+      .map((row) => ({ ...memberOf(row), id: row.id, slots: slotsOf(row) }))
+      .filter(({ roles }) => roles.includes('worker'))
+      .map(({ id, skills, slots }) => ({ skills, slots: id === this.id ? this.slots() : slots }));
+  }
+
   /** Deletes this process's row, before the process ends. */
   async leave(): Promise<void> {
     await this.#database.write((tx) => forgetProcess(tx, this.id));
@@ -114,6 +132,8 @@ export class Processes extends ThisProcess {
     await this.#database.write((tx) => forgetProcessesBefore(tx, before));
   }
 }
+
+const slotsOf = ({ slots }: ProcessesTable) => JSON.parse(slots) as SlotsOfWorker;
 
 function memberOf(row: ProcessesTable) {
   return {

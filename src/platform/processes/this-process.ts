@@ -1,6 +1,8 @@
 /** This process, as the list of processes shows it. An embedded platform is this process alone, without heartbeats. */
 import type { ProcessesTable } from '../../adapters/database/tables.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
+import type { JobQueue } from '../../core/jobs/queues.ts';
+import type { Turns } from '../../core/jobs/turns.ts';
 import { skillKey } from '../../core/skills/registry.ts';
 import { type Clock, timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -13,6 +15,17 @@ export interface ProcessFacts {
   readonly version: string;
   /** Null in a process without workers. */
   readonly executors: ExecutorPool | null;
+  /** The turns by queue. */
+  readonly turns: ReadonlyMap<JobQueue, Turns>;
+}
+
+/** The slots of a worker, by queue; empty where it is of a version that does not record them. */
+export type SlotsOfWorker = { readonly [Queue in JobQueue]?: ReturnType<Turns['use']> };
+
+/** A live process with the role worker. */
+export interface LiveWorker {
+  readonly skills: readonly string[];
+  readonly slots: SlotsOfWorker;
 }
 
 export class ThisProcess {
@@ -54,6 +67,17 @@ export class ThisProcess {
     return (this.facts.executors?.definitions ?? []).map(({ category, version, name }) =>
       skillKey(category, version, name),
     );
+  }
+
+  /** The slots of this process. */
+  slots(): SlotsOfWorker {
+    return Object.fromEntries([...this.facts.turns].map(([queue, turns]) => [queue, turns.use()]));
+  }
+
+  /** The live workers. */
+  async workers(): Promise<LiveWorker[]> {
+    if (!this.facts.roles.includes('worker')) return [];
+    return [{ skills: this.loadedSkills(), slots: this.slots() }];
   }
 
   /** The live processes. */

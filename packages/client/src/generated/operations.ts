@@ -277,6 +277,13 @@ export interface UsageApi {
   deleteScheduledJobBudget(jobId: string, options?: CallOptions): Promise<void>;
 }
 
+export interface QueueApi {
+  /** Get what waits in all organizations, and why: `GET /admin/queue`. */
+  getOfAll(options?: CallOptions): Promise<Schemas['WholeQueues']>;
+  /** Get what waits in your organization, and why: `GET /api/queue`. */
+  get(options?: CallOptions): Promise<Schemas['OwnQueues']>;
+}
+
 export interface TriggersApi {
   /** Start the run of a trigger, or send its event: `POST /api/webhooks/agent/{webhookToken}`. */
   call(
@@ -630,6 +637,7 @@ export interface Api {
   readonly mcpServers: McpServersApi;
   readonly openAPIImports: OpenAPIImportsApi;
   readonly usage: UsageApi;
+  readonly queue: QueueApi;
   readonly triggers: TriggersApi;
   readonly accounts: AccountsApi;
   readonly agents: AgentsApi;
@@ -1048,6 +1056,20 @@ export const operationTable: OperationTable = {
       path: '/api/scheduled-jobs/{jobId}/budget',
       credential: 'key',
       result: 'nothing',
+    },
+  },
+  queue: {
+    getOfAll: {
+      verb: 'GET',
+      path: '/admin/queue',
+      credential: 'admin',
+      result: 'json',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/queue',
+      credential: 'key',
+      result: 'json',
     },
   },
   triggers: {

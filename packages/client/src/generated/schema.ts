@@ -532,6 +532,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getQueueOfAll"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/webhooks/agent/{webhookToken}": {
         parameters: {
             query?: never;
@@ -1150,6 +1166,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["retryManyJobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getQueue"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2462,6 +2494,95 @@ export interface components {
             data: components["schemas"]["LiveProcess"][];
             total: number;
         };
+        QueueHold: {
+            /** @enum {string} */
+            code: "no_worker" | "slots_taken" | "organization_share" | "skill_not_loaded" | "priority";
+            /** @description The reason in words, which may change. */
+            message: string;
+        };
+        WholeQueue: {
+            /** @enum {string} */
+            queue: "skill-execution" | "webhooks" | "scheduled-jobs";
+            /** @description Those that are due and wait for a slot. Where later is at its bound, it has some of these too. */
+            waiting: number;
+            /** @description Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others. */
+            later: number;
+            /** @description Those under way. */
+            running: number;
+            /** @description Runs that wait for time, an event, a person or another run. */
+            suspended: number;
+            /** @description The job that has been due the longest, and since when; null where none waits. Of a skill or an agent it is among the longest waiting jobs of its organization, or null. */
+            oldest: {
+                job_id: string | null;
+                /** Format: date-time */
+                since: string;
+                priority: ("high" | "normal" | "low") | null;
+            } | null;
+            /** @description When the next of the later ones begins; null where it is not known. */
+            next_at: string | null;
+            /** @description The slots of all workers; null for webhooks. */
+            slots: {
+                /** @description Live processes with the role worker. */
+                workers: number;
+                /** @description Their slots, by WORKER_CONCURRENCY. */
+                slots: number;
+                /** @description Slots beyond these, for organizations that run nothing. */
+                kept: number;
+                /** @description Slots that are taken, as of the last heartbeats. */
+                taken: number;
+            } | null;
+            /** @description Why they wait; empty where they begin as soon as a worker comes to them. */
+            held_by: components["schemas"]["QueueHold"][];
+        };
+        QueueGroup: {
+            /** @description The id of the organization or the agent; of a skill category/version/name. */
+            name: string;
+            organization_id: string | null;
+            /** @description Those that are due and wait for a slot. Where later is at its bound, it has some of these too. */
+            waiting: number;
+            /** @description Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others. */
+            later: number;
+            /** @description Those under way. */
+            running: number;
+            /** @description Runs that wait for time, an event, a person or another run. */
+            suspended: number;
+            /** @description The job that has been due the longest, and since when; null where none waits. Of a skill or an agent it is among the longest waiting jobs of its organization, or null. */
+            oldest: {
+                job_id: string | null;
+                /** Format: date-time */
+                since: string;
+                priority: ("high" | "normal" | "low") | null;
+            } | null;
+            /** @description When the next of the later ones begins; null where it is not known. */
+            next_at: string | null;
+            /** @description Why they wait; empty where they begin as soon as a worker comes to them. */
+            held_by: components["schemas"]["QueueHold"][];
+        };
+        WholeQueues: {
+            /** Format: date-time */
+            as_of: string;
+            queues: components["schemas"]["WholeQueue"][];
+            /** @description By organization. The 100 with the most waiting jobs. */
+            organizations: {
+                data: components["schemas"]["QueueGroup"][];
+                total: number;
+                limit: number;
+            };
+            /** @description By skill. The 100 with the most waiting jobs. */
+            skills: {
+                data: components["schemas"]["QueueGroup"][];
+                total: number;
+                limit: number;
+            };
+            /** @description By agent. The 100 with the most waiting jobs. */
+            agents: {
+                data: components["schemas"]["QueueGroup"][];
+                total: number;
+                limit: number;
+            };
+            /** @description What holds the waiting jobs as a whole. */
+            held_by: components["schemas"]["QueueHold"][];
+        };
         TriggeredJob: {
             /** Format: uuid */
             job_id: string;
@@ -3666,6 +3787,54 @@ export interface components {
             remaining: number;
             /** @description The value of after with which the next request goes on; null at the beginning and the end. */
             next: string | null;
+        };
+        OwnQueue: {
+            /** @enum {string} */
+            queue: "skill-execution" | "webhooks" | "scheduled-jobs";
+            /** @description Those that are due and wait for a slot. Where later is at its bound, it has some of these too. */
+            waiting: number;
+            /** @description Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others. */
+            later: number;
+            /** @description Those under way. */
+            running: number;
+            /** @description Runs that wait for time, an event, a person or another run. */
+            suspended: number;
+            /** @description The job that has been due the longest, and since when; null where none waits. Of a skill or an agent it is among the longest waiting jobs of its organization, or null. */
+            oldest: {
+                job_id: string | null;
+                /** Format: date-time */
+                since: string;
+                priority: ("high" | "normal" | "low") | null;
+            } | null;
+            /** @description When the next of the later ones begins; null where it is not known. */
+            next_at: string | null;
+            /** @description Why they wait; empty where they begin as soon as a worker comes to them. */
+            held_by: components["schemas"]["QueueHold"][];
+        };
+        OwnQueues: {
+            /** Format: date-time */
+            as_of: string;
+            queues: components["schemas"]["OwnQueue"][];
+            /** @description By organization. The 100 with the most waiting jobs. */
+            organizations: {
+                data: components["schemas"]["QueueGroup"][];
+                total: number;
+                limit: number;
+            };
+            /** @description By skill. The 100 with the most waiting jobs. */
+            skills: {
+                data: components["schemas"]["QueueGroup"][];
+                total: number;
+                limit: number;
+            };
+            /** @description By agent. The 100 with the most waiting jobs. */
+            agents: {
+                data: components["schemas"]["QueueGroup"][];
+                total: number;
+                limit: number;
+            };
+            /** @description What holds the waiting jobs as a whole. */
+            held_by: components["schemas"]["QueueHold"][];
         };
         BatchItem: {
             /** @description category/version/name */
@@ -5476,6 +5645,25 @@ export interface operations {
             };
         };
     };
+    getQueueOfAll: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WholeQueues"];
+                };
+            };
+        };
+    };
     callAgentTrigger: {
         parameters: {
             query?: never;
@@ -6928,6 +7116,25 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RetriedJobs"];
+                };
+            };
+        };
+    };
+    getQueue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnQueues"];
                 };
             };
         };

@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest';
+import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
+import { holdsOfOrganization, holdsOfQueue, holdsOfSkill } from './holds.ts';
+
+const queue = 'skill-execution';
+const none = { waiting: 0, running: 0 };
+function group(name: string, waiting: number, running: number, priorities = [1]): JobGroup {
+  const counts = { waiting, running };
+  return {
+    ...{
+      name,
+      organizationId: null,
+      ...counts,
+      later: 0,
+      suspended: 0,
+      oldest: null,
+      nextAt: null,
+    },
+    byQueue: { [queue]: counts, 'scheduled-jobs': none } as JobGroup['byQueue'],
+    priorities: new Set(priorities),
+  };
+}
+const worker = (taken: number, workers = 1) => ({
+  workers,
+  slots: 16 * workers,
+  kept: workers,
+  taken,
+});
+const places = (of: ReturnType<typeof worker>) => ({ [queue]: of, 'scheduled-jobs': of }) as never;
+const messages = (holds: readonly { code: string; message: string }[]) =>
+  holds.map(({ code, message }) => `${code}: ${message}`);
+
+test('a queue whose slots are all taken names the organizations that run in them', () => {
+  const running = ['a', 'b', 'c', 'd'].map((name, i) => group(name, 0, 10 - i));
+
+  expect(messages(holdsOfQueue(group(queue, 5, 16), worker(32, 2), running))).toEqual([
+    'slots_taken: All 32 slots of 2 worker processes are taken. Running: a 10, b 9, c 8, and 1 others.',
+  ]);
+  expect(holdsOfQueue(group(queue, 5, 16), worker(15), running)).toEqual([]);
+  expect(holdsOfQueue(group(queue, 0, 16), worker(16), running)).toEqual([]);
+});
+
+test('without a live worker nothing begins', () => {
+  const noWorkers = { workers: 0, slots: 0, kept: 0, taken: 0 };
+
+  expect(holdsOfQueue(group(queue, 1, 0), noWorkers, [])).toMatchObject([{ code: 'no_worker' }]);
+  const ofOrganization = holdsOfOrganization(
+    group('a', 1, 0),
+    places(noWorkers),
+    () => false,
+    true,
+  );
+  expect(ofOrganization).toMatchObject([{ code: 'no_worker' }]);
+});
+
+test('an organization with more than its share waits only while others wait', () => {
+  const wait = (isAnother: boolean, running: number) =>
+    holdsOfOrganization(group('a', 9, running), places(worker(12)), () => isAnother, false);
+
+  expect(messages(wait(true, 12))).toEqual([
+    'organization_share: It runs 12 jobs in 16 slots: more than its share while other organizations wait.',
+  ]);
+  expect(wait(false, 12)).toEqual([]);
+  expect(wait(true, 1)).toEqual([]);
+});
+
+test('an organization that runs nothing begins in a kept slot', () => {
+  const hold = (taken: number) =>
+    holdsOfOrganization(group('a', 1, 0), places(worker(taken)), () => true, false);
+
+  expect(hold(16)).toEqual([]);
+  expect(messages(hold(17))).toEqual([
+    'slots_taken: All 16 slots are taken, 0 of them by its own runs.',
+  ]);
+});
+
+test('the reader of one organization learns nothing of the slots and of others', () => {
+  const texts = [12, 16].map((taken) =>
+    messages(holdsOfOrganization(group('a', 9, 12), places(worker(taken)), () => true, true)),
+  );
+
+  const text = 'slots_taken: No slot is free for this organization now: 12 jobs of it run.';
+  expect(texts).toEqual([[text], [text]]);
+});
+
+test('jobs of several priorities wait for those of the highest', () => {
+  const held = holdsOfOrganization(
+    group('a', 9, 16, [2, 0]),
+    places(worker(16)),
+    () => false,
+    false,
+  );
+  expect(held.map(({ code }) => code)).toEqual(['slots_taken', 'priority']);
+});
+
+test('a skill that no worker has loaded is named', () => {
+  expect(messages(holdsOfSkill(group('web/v1.0/x', 1, 0), false))).toEqual([
+    'skill_not_loaded: No live worker process has loaded web/v1.0/x.',
+  ]);
+  expect(holdsOfSkill(group('web/v1.0/x', 1, 0), true)).toEqual([]);
+  expect(holdsOfSkill(group('web/v1.0/x', 0, 1), false)).toEqual([]);
+});

@@ -1,0 +1,114 @@
+/** Why jobs wait: what holds the jobs of a queue, an organization or a skill, in words. Pure. */
+import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
+import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
+import { mayBegin } from '../../core/jobs/turns.ts';
+
+export const holdCodes = [
+  'no_worker',
+  'slots_taken',
+  'organization_share',
+  'skill_not_loaded',
+  'priority',
+] as const;
+
+/** One reason for which jobs wait. */
+export interface Hold {
+  readonly code: (typeof holdCodes)[number];
+  /** For people. */
+  readonly message: string;
+}
+
+/** The slots of the live workers of one queue. */
+export interface QueuePlaces {
+  readonly workers: number;
+  /** By `WORKER_CONCURRENCY` of each. */
+  readonly slots: number;
+  /** Those beyond them, in which only organizations begin that run nothing. */
+  readonly kept: number;
+  readonly taken: number;
+}
+
+export type Places = Readonly<Record<JobQueue, QueuePlaces>>;
+
+/** Organizations that the reason for taken slots names. */
+const namedMax = 3;
+
+const plural = (n: number, noun: string, many = `${noun}s`) => `${n} ${n === 1 ? noun : many}`;
+const noWorker: Hold = {
+  code: 'no_worker',
+  message: 'No process with the role worker is live, so no job begins.',
+};
+
+/** What holds the waiting jobs of a queue; `organizations` are those that run jobs. */
+export function holdsOfQueue(
+  group: JobGroup,
+  places: QueuePlaces,
+  organizations: readonly JobGroup[],
+): Hold[] {
+  if (group.waiting === 0) return [];
+  if (places.workers === 0) return [noWorker];
+  if (places.taken < places.slots) return [];
+  const queue = group.name as JobQueue;
+  const by = organizations
+    .filter(({ byQueue }) => byQueue[queue].running > 0)
+    .toSorted((a, b) => b.byQueue[queue].running - a.byQueue[queue].running);
+  const names = by
+    .slice(0, namedMax)
+    .map(({ name, byQueue }) => `${name} ${byQueue[queue].running}`);
+  const others = by.length > namedMax ? `, and ${by.length - namedMax} others` : '';
+  const runs = names.length === 0 ? '' : ` Running: ${names.join(', ')}${others}.`;
+  const message = `All ${plural(places.slots, 'slot')} of ${plural(places.workers, 'worker process', 'worker processes')} are taken.${runs}`;
+  return [{ code: 'slots_taken', message }];
+}
+
+/**
+ * What holds the waiting jobs of an organization. `othersWait` by queue: whether jobs of another one wait. The reader of
+ * an organization alone (`isOwn`) does not learn what others do.
+ */
+export function holdsOfOrganization(
+  group: JobGroup,
+  places: Places,
+  othersWait: (queue: JobQueue) => boolean,
+  isOwn: boolean,
+): Hold[] {
+  const holds: Hold[] = [];
+  for (const queue of jobQueues) {
+    const { waiting, running: own } = group.byQueue[queue];
+    if (waiting === 0) continue;
+    const { workers, slots, kept, taken } = places[queue];
+    if (workers === 0) {
+      holds.push(noWorker);
+      continue;
+    }
+    const use = { slots, taken, own, othersWait: othersWait(queue) };
+    if (own === 0 ? taken < slots + kept : mayBegin(use)) continue;
+    holds.push(isOwn ? noSlotFor(own) : taken < slots ? share(own, slots) : allTaken(own, slots));
+  }
+  const [first = undefined, ...lower] = [...group.priorities].toSorted((a, b) => a - b);
+  if (first !== undefined && lower.length > 0 && holds.length > 0) {
+    holds.push({ code: 'priority', message: 'Its jobs of a higher priority begin first.' });
+  }
+  return holds.filter(
+    ({ message }, i) => holds.findIndex((other) => other.message === message) === i,
+  );
+}
+
+const noSlotFor = (own: number): Hold => ({
+  code: 'slots_taken',
+  message: `No slot is free for this organization now: ${plural(own, 'job')} of it ${own === 1 ? 'runs' : 'run'}.`,
+});
+const allTaken = (own: number, slots: number): Hold => ({
+  code: 'slots_taken',
+  message: `All ${plural(slots, 'slot')} are taken, ${own} of them by its own runs.`,
+});
+const share = (own: number, slots: number): Hold => ({
+  code: 'organization_share',
+  message: `It runs ${plural(own, 'job')} in ${plural(slots, 'slot')}: more than its share while other organizations wait.`,
+});
+
+/** What holds the waiting jobs of a skill that no live worker has loaded. */
+export function holdsOfSkill(group: JobGroup, isLoaded: boolean): Hold[] {
+  if (group.waiting === 0 || isLoaded) return [];
+  const message = `No live worker process has loaded ${group.name}.`;
+  return [{ code: 'skill_not_loaded', message }];
+}

@@ -1,0 +1,164 @@
+/**
+ * The state of the queues: what waits, runs and holds, for the administrator over all organizations, for a key of its own
+ * organization alone. It shows a key nothing of the platform's slots and processes, nor of other organizations.
+ */
+import type { Context } from '../../core/context/context.ts';
+import {
+  type Groups,
+  groupsMax,
+  type JobGroup,
+  readQueuedJobs,
+} from '../../core/jobs/queued-jobs.ts';
+import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
+import type { SkillRegistry } from '../../core/skills/registry.ts';
+import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
+import type { ThisProcess } from '../processes/this-process.ts';
+import { readQueuedDeliveries } from '../webhooks/queued-deliveries.ts';
+import {
+  type Hold,
+  holdsOfOrganization,
+  holdsOfQueue,
+  holdsOfSkill,
+  type Places,
+  type QueuePlaces,
+} from './holds.ts';
+
+interface QueueStateParts {
+  readonly processes: ThisProcess;
+  readonly skills: SkillRegistry;
+}
+
+export class QueueState {
+  readonly #context: Context;
+  readonly #parts: QueueStateParts;
+
+  constructor(context: Context, parts: QueueStateParts) {
+    this.#context = context;
+    this.#parts = parts;
+  }
+
+  /** What an organization has in the queues. */
+  async ofOrganization(organizationId: string) {
+    const [jobs, { places, isLoaded }] = await Promise.all([
+      readQueuedJobs(this.#context, organizationId),
+      this.#places(),
+    ]);
+    const othersWait = () => true;
+    const holdsOf = (group: JobGroup) => holdsOfOrganization(group, places, othersWait, true);
+    const [own] = jobs.organizations.data;
+    return {
+      as_of: timestamp(this.#context.clock.now()),
+      queues: jobs.queues.map((group) => ({
+        ...queueOf(group),
+        held_by: holdsOf(group),
+      })),
+      organizations: groupsOf(jobs.organizations, holdsOf),
+      skills: groupsOf(jobs.skills, skillHolds(isLoaded)),
+      agents: groupsOf(jobs.agents, () => []),
+      held_by: own === undefined ? [] : holdsOf(own),
+    };
+  }
+
+  /** What all organizations have in the queues. */
+  async ofAll() {
+    const { database, clock } = this.#context;
+    const [jobs, { places, isLoaded }, deliveries] = await Promise.all([
+      readQueuedJobs(this.#context, null),
+      this.#places(),
+      readQueuedDeliveries(database.read, clock.now()),
+    ]);
+    const { data: organizations } = jobs.organizations;
+    const waits = (queue: JobQueue) =>
+      organizations.filter(({ byQueue }) => byQueue[queue].waiting > 0).length;
+    const waiting = Object.fromEntries(jobQueues.map((queue) => [queue, waits(queue)]));
+    const holdsOf = (group: JobGroup) =>
+      holdsOfOrganization(
+        group,
+        places,
+        (queue) => (waiting[queue] ?? 0) > (group.byQueue[queue].waiting > 0 ? 1 : 0),
+        false,
+      );
+    const queues = jobs.queues.map((group) => ({
+      ...queueOf(group),
+      slots: places[group.name as JobQueue],
+      held_by: holdsOfQueue(group, places[group.name as JobQueue], organizations),
+    }));
+    return {
+      as_of: timestamp(clock.now()),
+      queues: [...queues, webhooksOf(deliveries)],
+      organizations: groupsOf(jobs.organizations, holdsOf),
+      skills: groupsOf(jobs.skills, skillHolds(isLoaded)),
+      agents: groupsOf(jobs.agents, () => []),
+      held_by: queues.flatMap(({ held_by }) => held_by),
+    };
+  }
+
+  /** The slots of all live workers, and what they have loaded. */
+  async #places() {
+    const { processes, skills } = this.#parts;
+    const workers = await processes.workers();
+    const loaded = new Set(workers.flatMap((worker) => worker.skills));
+    const placesOf = (queue: JobQueue): QueuePlaces => ({
+      workers: workers.length,
+      slots: sum(workers.map(({ slots }) => slots[queue]?.slots ?? 0)),
+      kept: sum(workers.map(({ slots }) => slots[queue]?.kept ?? 0)),
+      taken: sum(workers.map(({ slots }) => slots[queue]?.taken ?? 0)),
+    });
+    return {
+      places: Object.fromEntries(jobQueues.map((queue) => [queue, placesOf(queue)])) as Places,
+      // Every process can call a service outside.
+      isLoaded: (skill: string) => loaded.has(skill) || skills.sourceOf(skill) !== null,
+    };
+  }
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
+
+const skillHolds = (isLoaded: (skill: string) => boolean) => (group: JobGroup) =>
+  holdsOfSkill(group, isLoaded(group.name));
+
+function countsOf({ waiting, later, running, suspended, oldest, nextAt }: JobGroup) {
+  return {
+    waiting,
+    later,
+    running,
+    suspended,
+    oldest:
+      oldest === null
+        ? null
+        : { job_id: oldest.id, since: timestamp(oldest.since), priority: oldest.priority },
+    next_at: timestampOrNull(nextAt),
+  };
+}
+
+const queueOf = (group: JobGroup) => ({ queue: group.name as JobQueue, ...countsOf(group) });
+
+function groupsOf({ data, total }: Groups, holdsOf: (group: JobGroup) => Hold[]) {
+  const shown = data.map((group) => ({
+    name: group.name,
+    organization_id: group.organizationId,
+    ...countsOf(group),
+    held_by: holdsOf(group),
+  }));
+  return { data: shown, total, limit: groupsMax };
+}
+
+function webhooksOf({
+  due,
+  pending,
+  running,
+  oldest,
+}: Awaited<ReturnType<typeof readQueuedDeliveries>>) {
+  return {
+    queue: 'webhooks' as const,
+    waiting: due,
+    later: Math.max(0, pending - due),
+    running,
+    suspended: 0,
+    oldest:
+      oldest === undefined ? null : { job_id: null, since: timestamp(oldest), priority: null },
+    next_at: null,
+    slots: null,
+    held_by: [],
+  };
+}

@@ -1,0 +1,156 @@
+/** What waits, and what holds it. */
+import { Type } from 'typebox';
+import { Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import { groupsMax } from '../../core/jobs/queued-jobs.ts';
+import { priorities } from '../../core/jobs/turns.ts';
+import { queueNames } from '../../kernel/queues.ts';
+import { holdCodes } from './holds.ts';
+
+const Count = (description: string) => Type.Integer({ minimum: 0, description });
+const Hold = Type.Object(
+  {
+    code: Words(holdCodes),
+    message: Type.String({ description: 'The reason in words, which may change.' }),
+  },
+  { title: 'QueueHold' },
+);
+const HeldBy = Type.Array(Hold, {
+  description: 'Why they wait; empty where they begin as soon as a worker comes to them.',
+});
+const counts = {
+  waiting: Count(
+    'Those that are due and wait for a slot. Where later is at its bound, it has some of these too.',
+  ),
+  later: Count(
+    'Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others.',
+  ),
+  running: Count('Those under way.'),
+  suspended: Count('Runs that wait for time, an event, a person or another run.'),
+  oldest: {
+    ...Nullable(
+      Type.Object({
+        job_id: Nullable(Id),
+        since: Timestamp,
+        priority: Nullable(Words(priorities)),
+      }),
+    ),
+    description:
+      'The job that has been due the longest, and since when; null where none waits. Of a skill or an agent it is ' +
+      'among the longest waiting jobs of its organization, or null.',
+  },
+  next_at: {
+    ...Nullable(Timestamp),
+    description: 'When the next of the later ones begins; null where it is not known.',
+  },
+};
+const Slots = {
+  ...Nullable(
+    Type.Object({
+      workers: Count('Live processes with the role worker.'),
+      slots: Count('Their slots, by WORKER_CONCURRENCY.'),
+      kept: Count('Slots beyond these, for organizations that run nothing.'),
+      taken: Count('Slots that are taken, as of the last heartbeats.'),
+    }),
+  ),
+  description: 'The slots of all workers; null for webhooks.',
+};
+
+const Group = Type.Object(
+  {
+    name: Type.String({
+      description: 'The id of the organization or the agent; of a skill category/version/name.',
+    }),
+    organization_id: Nullable(Type.String()),
+    ...counts,
+    held_by: HeldBy,
+  },
+  { title: 'QueueGroup' },
+);
+const Groups = (description: string) =>
+  Type.Object(
+    { data: Type.Array(Group), total: Type.Integer(), limit: Type.Integer() },
+    { description: `${description} The ${groupsMax} with the most waiting jobs.` },
+  );
+const groups = {
+  organizations: Groups('By organization.'),
+  skills: Groups('By skill.'),
+  agents: Groups('By agent.'),
+  held_by: { ...HeldBy, description: 'What holds the waiting jobs as a whole.' },
+};
+
+const noneOf = { data: [], total: 0, limit: groupsMax };
+const example = {
+  waiting: 120,
+  later: 3,
+  running: 16,
+  suspended: 1,
+  oldest: {
+    job_id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
+    since: '2026-01-01T00:00:00.000Z',
+    priority: 'normal',
+  },
+  next_at: '2026-01-01T00:05:00.000Z',
+};
+const heldBy = [
+  { code: 'slots_taken', message: 'No slot is free for this organization now: 16 jobs of it run.' },
+];
+const lists = {
+  organizations: {
+    ...noneOf,
+    data: [{ name: 'acme', organization_id: 'acme', ...example, held_by: heldBy }],
+    total: 1,
+  },
+  skills: noneOf,
+  agents: noneOf,
+  held_by: heldBy,
+};
+
+export const OwnQueue = Type.Object(
+  {
+    as_of: Timestamp,
+    queues: Type.Array(
+      Type.Object({ queue: Words(queueNames), ...counts, held_by: HeldBy }, { title: 'OwnQueue' }),
+    ),
+    ...groups,
+  },
+  {
+    title: 'OwnQueues',
+    examples: [
+      {
+        as_of: '2026-01-01T00:01:00.000Z',
+        queues: [{ queue: 'skill-execution', ...example, held_by: heldBy }],
+        ...lists,
+      },
+    ],
+  },
+);
+
+export const WholeQueue = Type.Object(
+  {
+    as_of: Timestamp,
+    queues: Type.Array(
+      Type.Object(
+        { queue: Words(queueNames), ...counts, slots: Slots, held_by: HeldBy },
+        { title: 'WholeQueue' },
+      ),
+    ),
+    ...groups,
+  },
+  {
+    title: 'WholeQueues',
+    examples: [
+      {
+        as_of: '2026-01-01T00:01:00.000Z',
+        queues: [
+          {
+            queue: 'skill-execution',
+            ...example,
+            slots: { workers: 1, slots: 16, kept: 1, taken: 16 },
+            held_by: heldBy,
+          },
+        ],
+        ...lists,
+      },
+    ],
+  },
+);

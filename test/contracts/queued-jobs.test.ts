@@ -1,0 +1,137 @@
+/** What waits in the queues of jobs, on both databases. */
+import { describe, expect, test } from 'vitest';
+import { jobCounts } from '../../src/core/jobs/jobs.store.ts';
+import { readQueuedJobs } from '../../src/core/jobs/queued-jobs.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import { engines } from '../support/databases.ts';
+import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
+
+const hour = 3_600_000;
+
+/** Adds so many queued copies of a queued job, and counts them. */
+async function copyQueued(world: JobsWorld, id: string, copies: number): Promise<void> {
+  const row = await world.row(id);
+  const change = { kind: row, from: null, to: 'queued' as const };
+  await world.database.write(async (tx) => {
+    for (let i = 0; i < copies; i += 500) {
+      const n = Math.min(500, copies - i);
+      await tx.insert(
+        'jobs',
+        Array.from({ length: n }, () => ({ ...row, id: newId() })),
+      );
+    }
+    await jobCounts.change(
+      tx,
+      'copies',
+      Array.from({ length: copies }, () => change),
+    );
+  });
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  test('counts by queue, organization, skill and agent what waits, runs and comes later', async () => {
+    const world = await jobsWorld(engine);
+    const { submit, clock, begin, callerOf, context } = world;
+    const acme = await callerOf('acme');
+    const ofAcme = { organizationId: 'acme', apiKeyId: acme.keyId };
+    const running = await submit();
+    const { run, ended } = await begin(running.id);
+    const oldest = await submit(ofAcme);
+    clock.advance(1_000);
+    await submit({ ...ofAcme, skill: { category: 'test', name: 'other', version: 'v1.0' } });
+    await submit({ ...ofAcme, triggerType: 'scheduled' });
+    await submit({ ...ofAcme, timing: { delayMs: hour } });
+
+    const all = await readQueuedJobs(context, null);
+    const own = await readQueuedJobs(context, 'acme');
+    run.end(completed());
+    await ended;
+
+    const since = clock.now() - 1_000;
+    const later = { later: 1, nextAt: clock.now() + hour };
+    expect(all.queues).toMatchObject([
+      { name: 'skill-execution', waiting: 2, running: 1, later: 1, oldest: { id: oldest.id } },
+      { name: 'scheduled-jobs', waiting: 1, running: 0, later: 0 },
+    ]);
+    expect(all.organizations).toMatchObject({
+      data: [
+        { name: 'acme', waiting: 3, running: 0, ...later, oldest: { id: oldest.id, since } },
+        { name: 'default', waiting: 0, running: 1, later: 0, oldest: null, nextAt: null },
+      ],
+      total: 2,
+    });
+    expect(all.skills.data).toMatchObject([
+      { name: 'test/v1.0/echo', waiting: 2, running: 1, ...later },
+      { name: 'test/v1.0/other', waiting: 1, running: 0, later: 0 },
+    ]);
+    expect(all.agents.data).toMatchObject([
+      { name: 'default', organizationId: 'acme', waiting: 3 },
+      { name: 'default', organizationId: 'default', waiting: 0, running: 1 },
+    ]);
+    expect(own.organizations.data.map(({ name }) => name)).toEqual(['acme']);
+    expect(own.queues.map(({ waiting, running: n }) => [waiting, n])).toEqual([
+      [2, 0],
+      [1, 0],
+    ]);
+  });
+
+  test('a run whose wait has ended waits for a slot, others are suspended', async () => {
+    const world = await jobsWorld(engine);
+    const { submit, attempt, clock, context } = world;
+    const job = await submit();
+    await attempt(job.id, completed());
+    const row = await world.row(job.id);
+    const change = (to: 'waiting') => ({ kind: row, from: null, to });
+    const copy = { ...row, status: 'waiting' as const, finished_at: null };
+    await world.database.write(async (tx) => {
+      await tx.insert('jobs', [
+        { ...copy, id: newId(), due_at: clock.now() - 1 },
+        { ...copy, id: newId(), due_at: clock.now() + hour },
+      ]);
+      await jobCounts.change(tx, 'copies', [change('waiting'), change('waiting')]);
+    });
+
+    const { organizations } = await readQueuedJobs(context, null);
+
+    expect(organizations.data).toMatchObject([
+      { waiting: 1, suspended: 1, oldest: { since: clock.now() - 1 } },
+    ]);
+  });
+
+  test('reads few rows of many, and finds the oldest job of a quiet organization behind them', async () => {
+    const world = await jobsWorld(engine);
+    const { submit, clock, callerOf, context, database } = world;
+    const loud = await submit();
+    const later = await submit({ timing: { delayMs: hour } });
+    await copyQueued(world, loud.id, 4_000);
+    await copyQueued(world, later.id, 4_000);
+    clock.advance(1_000);
+    const { keyId } = await callerOf('quiet');
+    const quiet = await submit({ organizationId: 'quiet', apiKeyId: keyId });
+    const { handle, asked } = recording(database);
+
+    const { queues, organizations } = await readQueuedJobs(
+      { ...context, database: { ...database, read: handle } as typeof database },
+      null,
+    );
+
+    expect(organizations.data).toMatchObject([
+      { name: 'default', later: 1_000 },
+      { name: 'quiet', waiting: 1, oldest: { id: quiet.id } },
+    ]);
+    expect(queues[0]).toMatchObject({ waiting: 4_002, later: 4_001 });
+    for (const query of asked) {
+      if (engine.name === 'PostgreSQL') {
+        // Later jobs of all organizations are counted to 10,000 in an index.
+        expect(await rowsOf(database, query), query.sql).toBeLessThan(
+          query.sql.includes('count(*)') ? 5_100 : 2_500,
+        );
+      } else {
+        const plans = await plansOf(database, 'jobs', query);
+        expect(plans.filter((plan) => plan.startsWith('SCAN jobs'))).toEqual([]);
+      }
+    }
+    expect(asked.length).toBeGreaterThan(5);
+  });
+});

@@ -1,0 +1,87 @@
+/** `GET /api/queue` and `GET /admin/queue`. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectRefusal } from '../support/expectations.ts';
+import type { Platform } from '../support/platform.ts';
+import { acting, beginning, gate, play, startStaged } from '../support/staged.ts';
+import { newTenant, type Tenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startStaged({ environment: { WORKER_CONCURRENCY: '1' } });
+});
+afterAll(() => platform.stop());
+
+/** A run that goes on until its gate opens. */
+async function occupy(tenant: Tenant) {
+  const held = gate();
+  const begun = beginning();
+  await tenant.start(play, acting(begun.step, { until: held.path }));
+  await begun.shown();
+  return held;
+}
+
+test('says what waits, since when, and that all slots are taken', async () => {
+  const loud = await newTenant(platform);
+  const quiet = await newTenant(platform);
+  const held = await occupy(loud);
+  const jobId = await quiet.start('util/v1.0/echo', { text: 'x' });
+  await quiet.start('util/v1.0/echo', { text: 'y' }, { 'x-delay-seconds': '3600' });
+
+  const own = await quiet.get('/api/queue');
+  // In a cluster the slots of a process are those of its last heartbeat, or its own.
+  const all = await platform.admin('GET', '/admin/queue');
+  held.open();
+
+  expect(own.status).toBe(200);
+  const counts = {
+    waiting: 1,
+    later: 1,
+    running: 0,
+    oldest: { job_id: jobId, priority: 'normal' },
+  };
+  const message = 'No slot is free for this organization now: 0 jobs of it run.';
+  expect(own.body.queues[0]).toMatchObject({ queue: 'skill-execution', ...counts });
+  expect(own.body.held_by).toEqual([{ code: 'slots_taken', message }]);
+  expect(own.body.organizations).toMatchObject({ data: [{ name: quiet.organization }], total: 1 });
+  expect(own.body.skills.data).toMatchObject([{ name: 'util/v1.0/echo', ...counts, held_by: [] }]);
+  expect(own.body.agents.data).toMatchObject([{ name: 'default', ...counts }]);
+  expect(own.text).not.toContain(loud.organization);
+  expect(own.body.queues[0]).not.toHaveProperty('slots');
+
+  expect(all.body.queues[0]).toMatchObject({
+    queue: 'skill-execution',
+    slots: { workers: 1, slots: 1, kept: 0, taken: 1 },
+    held_by: [
+      {
+        code: 'slots_taken',
+        message: `All 1 slot of 1 worker process are taken. Running: ${loud.organization} 1.`,
+      },
+    ],
+  });
+  expect(all.body.queues.map(({ queue }: { queue: string }) => queue)).toEqual([
+    'skill-execution',
+    'scheduled-jobs',
+    'webhooks',
+  ]);
+  const names = all.body.organizations.data.map(({ name }: { name: string }) => name);
+  expect(names).toEqual(expect.arrayContaining([loud.organization, quiet.organization]));
+  await quiet.jobIn(jobId, 'completed');
+});
+
+test('holds nothing once the slot is free', async () => {
+  const tenant = await newTenant(platform);
+  const { body: job } = await tenant.run('util/v1.0/echo', { text: 'x' });
+  await waitFor(async () => (await tenant.get('/api/queue')).body.organizations.total === 0, {
+    describe: `nothing is left of ${job.job_id}`,
+  });
+  expect((await tenant.get('/api/queue')).body).toMatchObject({ held_by: [] });
+});
+
+test('needs a key, and for all organizations the admin secret', async () => {
+  const without = await platform.request('GET', '/api/queue');
+  expectRefusal(without, 401, 'authentication_required');
+  const { key } = await newTenant(platform);
+  const withKey = await platform.request('GET', '/admin/queue', { key });
+  expect(withKey.status).toBe(401);
+});
