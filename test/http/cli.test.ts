@@ -113,6 +113,29 @@ describe('run', () => {
   });
 });
 
+test('queue shows what waits by queue, skill and agent, and with --all by organization', async () => {
+  const own = await newTenant(world.platform);
+  const later = { 'x-delay-seconds': '3600' };
+  const jobId = await own.start(echo, { text: 'a' }, later);
+
+  const { stdout } = await cli(['queue', '--key', own.key]);
+  const all = await json(['queue', '--all']);
+  const without = await cli(['queue', '--all'], { env: { ADMIN_SECRET: undefined } });
+  await own.post(`/api/jobs/${jobId}/cancel`);
+
+  expect(stdout).toMatchInlineSnapshot(`
+    "queue	skill-execution	0	0	1	-	-	-
+    queue	scheduled-jobs	0	0	0	-	-	-
+    skill	util/v1.0/echo	0	0	1	-	-	-
+    agent	default	0	0	1	-	-	-
+    "
+  `);
+  expect(all.organizations.data).toContainEqual(
+    expect.objectContaining({ name: own.organization, waiting: 0, later: 1 }),
+  );
+  expect(without).toMatchObject({ code: 2, stderr: expect.stringContaining('admin secret') });
+});
+
 describe('jobs', () => {
   let done: string;
   let failed: string;

@@ -53,11 +53,15 @@ export function readTarget({ env }: Pick<Io, 'env'>, options: TargetOptions): Ta
 }
 
 /** Throws CliError where a command that needs the admin secret has none. */
-export function requireAdminSecret(io: Pick<Io, 'env'>, options: TargetOptions): void {
+export function requireAdminSecret(
+  io: Pick<Io, 'env'>,
+  options: TargetOptions,
+  what = 'Keys are made, listed and revoked',
+): void {
   if (readTarget(io, options).adminSecret !== undefined) return;
   const ways = 'give it with --admin-secret or in ADMIN_SECRET';
   const local = 'A platform on this machine keeps it in its data directory';
-  const message = `Keys are made, listed and revoked with the admin secret: ${ways}. ${local}: --admin-secret "$(cat data/admin-secret)"`;
+  const message = `${what} with the admin secret: ${ways}. ${local}: --admin-secret "$(cat data/admin-secret)"`;
   throw new CliError(message, exitCodes.usage);
 }
 

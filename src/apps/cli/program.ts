@@ -12,6 +12,7 @@ import { addMaintenanceCommands } from './commands/maintenance.ts';
 import { addBatchCommand } from './commands/many-jobs.ts';
 import { addProfileCommands } from './commands/profiles.ts';
 import { addProjectCommands } from './commands/project.ts';
+import { addQueueCommand } from './commands/queue.ts';
 import { addRunCommands } from './commands/run.ts';
 import { addScheduleCommands } from './commands/schedules.ts';
 import { addSkillCommands } from './commands/skills.ts';
@@ -75,6 +76,7 @@ function program({ io, version, startPlatform }: Cli): Command {
   addRunCommands(root, io);
   addJobCommands(root, io);
   addBatchCommand(root, io);
+  addQueueCommand(root, io);
   addApprovalCommands(root, io);
   root.commandsGroup('What there is:');
   addSkillCommands(root, io);
