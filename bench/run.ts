@@ -32,15 +32,17 @@ import {
 import { storeJobs } from './stored-jobs.ts';
 import { measureThinking } from './thinking.ts';
 import { echo, measureTurn, type Turn, warmUp } from './throughput.ts';
+import { measureTurns } from './turns.ts';
 import { webhookFigures } from './webhooks.ts';
 
 const everyPart =
-  'throughput,latency,idle,start,stored,webhooks,ticks,memories,searches,recall,thinking,console,durable,mcp';
+  'throughput,latency,idle,start,stored,webhooks,ticks,memories,searches,recall,thinking,console,durable,mcp,turns';
 
 const help = `npm run bench -- [options]
 
   --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories,
-                   searches, recall, thinking, console, durable, mcp (comma-separated; default all)
+                   searches, recall, thinking, console, durable, mcp, turns (comma-separated; default
+                   all)
   --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
                    starts, beside the ceiling of that shape; --only then knows throughput,
                    latency, workers, queued, durable
@@ -51,7 +53,7 @@ const help = `npm run bench -- [options]
   --schedules <n>  schedules due in one minute (default 10000)
   --memories <n>   memories of one agent (default 100000)
   --waiting <n>    conversations that wait for a model at once (default 500)
-  --waits <n>      jobs that wait in the full store (default 100000)
+  --waits <n>      jobs that wait in the full store, and for a slot (default 100000)
   --sleeps <n>     sleeps due in the same second (default 10000)
   --ceiling        the ceiling alone
   --explain        instead of all that: what PostgreSQL reads for each question, in a table
@@ -138,6 +140,7 @@ async function measureOneProcess(): Promise<void> {
     if (parts.has('recall')) figures.push(...(await measureRecall()));
     if (parts.has('console')) figures.push(...(await measureConsole()));
     if (parts.has('mcp')) figures.push(...(await measureMcp()));
+    if (parts.has('turns')) figures.push(...(await measureTurns(Number(options.waits))));
     if (parts.has('durable')) {
       const size = { waits: Number(options.waits), sleeps: Number(options.sleeps) };
       figures.push(...(await measureDurable(size)));

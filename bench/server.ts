@@ -184,11 +184,14 @@ async function isHealthy(url: string): Promise<boolean> {
   return response.status === 200;
 }
 
-async function createKey(url: string): Promise<string> {
+export async function createKey(url: string, organization = 'default'): Promise<string> {
   const response = await fetch(`${url}/admin/api-keys`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-admin-secret': adminSecret },
-    body: JSON.stringify({ client_name: 'bench', scopes: ['*'], rate_limit: 1_000_000 }),
+    body: JSON.stringify({
+      ...{ client_name: 'bench', scopes: ['*'], rate_limit: 1_000_000 },
+      organization_id: organization,
+    }),
   });
   const key = (await response.json()) as { plaintext_key?: string };
   if (key.plaintext_key === undefined) throw new Error(`No key: ${JSON.stringify(key)}`);

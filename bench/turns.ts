@@ -1,0 +1,126 @@
+/**
+ * What a loud organization costs a quiet one in one process: with all slots taken, with a long queue, and while that queue is
+ * cancelled. And how long a batch of a thousand items takes to be accepted.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Figure, lessIsBetter } from './figures.ts';
+import { median, pace, percentile } from './load.ts';
+import { createKey, type Server, withServer } from './server.ts';
+import { echo, warmUp } from './throughput.ts';
+
+/** More than the slots of a process, and as long as the measurement at least. */
+const longRuns = 150;
+const longRunMs = 60_000;
+const newOrganizations = 100;
+const batchItems = 1_000;
+const batches = 20;
+const probe = { perSecond: 20, seconds: 10 };
+
+/** About two minutes with 100,000 jobs that wait. */
+export async function measureTurns(waiting: number): Promise<Figure[]> {
+  return withServer(
+    'ours',
+    async (server) => {
+      await warmUp(server);
+      const quiet = { ...server, headers: await headersOf(server, 'quiet') };
+      const accepted = { ...probe, status: 202 };
+      const aloneMs = percentile(await pace(echo(quiet), accepted), 0.99);
+      await fillSlots(server);
+      const beside = await pace(echo(quiet, { prefer: 'wait=30' }), { ...probe, status: 200 });
+      const batchMs = await fillQueue(server, waiting);
+      const firsts: number[] = [];
+      for (let n = 0; n < newOrganizations; n++) firsts.push(await firstJobMs(server, `new-${n}`));
+      const cancelling = cancelAll(server);
+      const meanwhile = await pace(echo(quiet), accepted);
+      await cancelling;
+      return [
+        milliseconds('echo beside runs of 60 s in all slots, p99', percentile(beside, 0.99), {
+          ...{ floor: 500, goal: 50 },
+        }),
+        milliseconds(
+          `start of the first job of an organization beside ${waiting} waiting, p99`,
+          percentile(firsts, 0.99),
+          { floor: 1_000, goal: 200 },
+        ),
+        milliseconds(`batch of ${batchItems} items, p50`, batchMs, { floor: 100, goal: 40 }),
+        lessIsBetter(
+          `accept beside the cancellation of ${waiting} jobs, p99, as a multiple of that alone`,
+          percentile(meanwhile, 0.99) / aloneMs,
+          { floor: 3, goal: 1.5, unit: '×' },
+        ),
+      ];
+    },
+    { RETRY_BACKOFF_MS: '1' },
+  );
+}
+
+function milliseconds(name: string, value: number, owed: { floor: number; goal: number }): Figure {
+  return lessIsBetter(name, value, { ...owed, unit: 'ms' });
+}
+
+async function headersOf({ url }: Server, organization: string) {
+  const key = await createKey(url, organization);
+  return { 'content-type': 'application/json', 'x-api-key': key };
+}
+
+interface Answer {
+  readonly job_id: string;
+  readonly done: boolean;
+  readonly next: string | null;
+}
+
+async function send(
+  { url, headers }: Pick<Server, 'url' | 'headers'>,
+  path: string,
+  body: object,
+): Promise<Answer> {
+  const response = await fetch(`${url}${path}`, {
+    ...{ method: 'POST', headers, body: JSON.stringify(body) },
+  });
+  const answer = (await response.json()) as Answer;
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(answer)}`);
+  return answer;
+}
+
+const waitOf = (ms: number) => ({ skill: 'util/v1.0/wait', input: { ms } });
+
+async function fillSlots(server: Server): Promise<void> {
+  await send(server, '/api/batches', {
+    items: Array.from({ length: longRuns }, () => waitOf(longRunMs)),
+  });
+  await pause(2_000);
+}
+
+/** The median of what a batch took. */
+async function fillQueue(server: Server, waiting: number): Promise<number> {
+  const taken: number[] = [];
+  const items = Array.from({ length: batchItems }, () => waitOf(longRunMs));
+  for (let sent = 0; sent < Math.max(waiting, batches * batchItems); sent += batchItems) {
+    const begun = performance.now();
+    await send(server, '/api/batches', { items });
+    taken.push(performance.now() - begun);
+  }
+  return median(taken);
+}
+
+/** From the request to the start that the job has on record. */
+async function firstJobMs(server: Server, organization: string): Promise<number> {
+  const headers = { ...(await headersOf(server, organization)), prefer: 'wait=30' };
+  const begun = Date.now();
+  const job = await send({ ...server, headers }, '/api/util/v1.0/echo', { text: 'first' });
+  const read = await fetch(`${server.url}/api/jobs/${job.job_id}`, { headers });
+  const { started_at } = (await read.json()) as { started_at: string };
+  return Date.parse(started_at) - begun;
+}
+
+async function cancelAll(server: Server): Promise<void> {
+  let after: string | null = null;
+  do {
+    const answer: Answer = await send(server, '/api/jobs/cancel', {
+      ...{ skill_name: 'wait', status: 'queued' },
+      ...(after !== null && { after }),
+    });
+    if (answer.done) return;
+    after = answer.next;
+  } while (after !== null);
+}
