@@ -15,14 +15,17 @@ import { flood, median, pace, percentile } from './load.ts';
 import { type Pattern, queueJobs, readPattern } from './queued-jobs.ts';
 import { residentMiBEach, type Subject } from './server.ts';
 import { drained, echo, measureTurn, type Turn, warmUp } from './throughput.ts';
+import { measureClusterTurns } from './turns.ts';
 
 /** What of the cluster can be measured by itself. */
-export const clusterParts = 'throughput,latency,workers,queued,durable';
+export const clusterParts = 'throughput,latency,workers,queued,durable,turns';
 
 export interface ClusterOptions {
   readonly parts: ReadonlySet<string>;
   readonly rounds: number;
   readonly seconds: number;
+  /** Jobs that wait for a slot beside a quiet organization. */
+  readonly waits: number;
   /** Jobs in the full queue. */
   readonly queued: number;
   readonly isCeilingAlone: boolean;
@@ -58,6 +61,7 @@ export async function measureCluster(options: ClusterOptions): Promise<Measured>
     if (parts.has('latency')) figures.push(...(await latency()));
     if (parts.has('workers')) figures.push(await workers(options));
     if (parts.has('durable')) figures.push(await measureClusterSteps());
+    if (parts.has('turns')) figures.push(...(await measureClusterTurns(options.waits)));
     if (parts.has('queued')) figures.push(...(await queued(options.queued)));
   }
   return { figures, notes };

@@ -45,7 +45,7 @@ const help = `npm run bench -- [options]
                    all)
   --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
                    starts, beside the ceiling of that shape; --only then knows throughput,
-                   latency, workers, queued, durable
+                   latency, workers, queued, durable, turns
   --queued <n>     jobs in the cluster's long queue, over 100000 (default 1000000)
   --rounds <n>     turns of ceiling and product (default 3)
   --seconds <n>    of load in each turn (default 10)
@@ -115,6 +115,7 @@ if (options.cluster) {
     rounds,
     seconds: loadSeconds,
     queued: Number(options.queued),
+    waits: Number(options.waits),
     isCeilingAlone: options.ceiling,
   });
   figures.push(...measured.figures);

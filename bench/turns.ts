@@ -1,11 +1,12 @@
 /**
- * What a loud organization costs a quiet one in one process: with all slots taken, with a long queue, and while that queue is
+ * What a loud organization costs a quiet one: with all slots taken, with a long queue, and while that queue is
  * cancelled. And how long a batch of a thousand items takes to be accepted.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { withCluster, withStores } from './cluster-processes.ts';
 import { type Figure, lessIsBetter } from './figures.ts';
 import { median, pace, percentile } from './load.ts';
-import { createKey, type Server, withServer } from './server.ts';
+import { createKey, withServer } from './server.ts';
 import { echo, warmUp } from './throughput.ts';
 
 /** More than the slots of a process, and as long as the measurement at least. */
@@ -14,51 +15,63 @@ const longRunMs = 60_000;
 const newOrganizations = 100;
 const batchItems = 1_000;
 const batches = 20;
+type Platform = Parameters<typeof warmUp>[0];
 const probe = { perSecond: 20, seconds: 10 };
 
-/** About two minutes with 100,000 jobs that wait. */
-export async function measureTurns(waiting: number): Promise<Figure[]> {
-  return withServer(
-    'ours',
-    async (server) => {
-      await warmUp(server);
-      const quiet = { ...server, headers: await headersOf(server, 'quiet') };
-      const accepted = { ...probe, status: 202 };
-      const aloneMs = percentile(await pace(echo(quiet), accepted), 0.99);
-      await fillSlots(server);
-      const beside = await pace(echo(quiet, { prefer: 'wait=30' }), { ...probe, status: 200 });
-      const batchMs = await fillQueue(server, waiting);
-      const firsts: number[] = [];
-      for (let n = 0; n < newOrganizations; n++) firsts.push(await firstJobMs(server, `new-${n}`));
-      const cancelling = cancelAll(server);
-      const meanwhile = await pace(echo(quiet), accepted);
-      await cancelling;
-      return [
-        milliseconds('echo beside runs of 60 s in all slots, p99', percentile(beside, 0.99), {
-          ...{ floor: 500, goal: 50 },
-        }),
-        milliseconds(
-          `start of the first job of an organization beside ${waiting} waiting, p99`,
-          percentile(firsts, 0.99),
-          { floor: 1_000, goal: 200 },
-        ),
-        milliseconds(`batch of ${batchItems} items, p50`, batchMs, { floor: 100, goal: 40 }),
-        lessIsBetter(
-          `accept beside the cancellation of ${waiting} jobs, p99, as a multiple of that alone`,
-          percentile(meanwhile, 0.99) / aloneMs,
-          { floor: 3, goal: 1.5, unit: '×' },
-        ),
-      ];
-    },
-    { RETRY_BACKOFF_MS: '1' },
+/** In one process; about two minutes with 100,000 jobs that wait. */
+export function measureTurns(waiting: number): Promise<Figure[]> {
+  const batchBounds = { floor: 100, goal: 40 };
+  return withServer('ours', (server) => turnsOf(server, waiting, batchBounds));
+}
+
+/** In a process of each kind, on PostgreSQL and Redis. */
+export function measureClusterTurns(waiting: number): Promise<Figure[]> {
+  const batchBounds = { floor: 250, goal: 120 };
+  return withStores((stores) =>
+    withCluster('ours', stores, (cluster) => turnsOf(cluster, waiting, batchBounds)),
   );
+}
+
+async function turnsOf(
+  platform: Platform,
+  waiting: number,
+  batchBounds: { floor: number; goal: number },
+): Promise<Figure[]> {
+  await warmUp(platform);
+  const quiet = { ...platform, headers: await headersOf(platform, 'quiet') };
+  const accepted = { ...probe, status: 202 };
+  const aloneMs = percentile(await pace(echo(quiet), accepted), 0.99);
+  await fillSlots(platform);
+  const beside = await pace(echo(quiet, { prefer: 'wait=30' }), { ...probe, status: 200 });
+  const batchMs = await fillQueue(platform, waiting);
+  const firsts: number[] = [];
+  for (let n = 0; n < newOrganizations; n++) firsts.push(await firstJobMs(platform, `new-${n}`));
+  const cancelling = cancelAll(platform);
+  const meanwhile = await pace(echo(quiet), accepted);
+  await cancelling;
+  return [
+    milliseconds('echo beside runs of 60 s in all slots, p99', percentile(beside, 0.99), {
+      ...{ floor: 500, goal: 50 },
+    }),
+    milliseconds(
+      `start of the first job of an organization beside ${waiting} waiting, p99`,
+      percentile(firsts, 0.99),
+      { floor: 1_000, goal: 200 },
+    ),
+    milliseconds(`batch of ${batchItems} items, p50`, batchMs, batchBounds),
+    lessIsBetter(
+      `accept beside the cancellation of ${waiting} jobs, p99, as a multiple of that alone`,
+      percentile(meanwhile, 0.99) / aloneMs,
+      { floor: 3, goal: 1.5, unit: '×' },
+    ),
+  ];
 }
 
 function milliseconds(name: string, value: number, owed: { floor: number; goal: number }): Figure {
   return lessIsBetter(name, value, { ...owed, unit: 'ms' });
 }
 
-async function headersOf({ url }: Server, organization: string) {
+async function headersOf({ url }: Platform, organization: string) {
   const key = await createKey(url, organization);
   return { 'content-type': 'application/json', 'x-api-key': key };
 }
@@ -70,7 +83,7 @@ interface Answer {
 }
 
 async function send(
-  { url, headers }: Pick<Server, 'url' | 'headers'>,
+  { url, headers }: Pick<Platform, 'url' | 'headers'>,
   path: string,
   body: object,
 ): Promise<Answer> {
@@ -84,7 +97,7 @@ async function send(
 
 const waitOf = (ms: number) => ({ skill: 'util/v1.0/wait', input: { ms } });
 
-async function fillSlots(server: Server): Promise<void> {
+async function fillSlots(server: Platform): Promise<void> {
   await send(server, '/api/batches', {
     items: Array.from({ length: longRuns }, () => waitOf(longRunMs)),
   });
@@ -92,7 +105,7 @@ async function fillSlots(server: Server): Promise<void> {
 }
 
 /** The median of what a batch took. */
-async function fillQueue(server: Server, waiting: number): Promise<number> {
+async function fillQueue(server: Platform, waiting: number): Promise<number> {
   const taken: number[] = [];
   const items = Array.from({ length: batchItems }, () => waitOf(longRunMs));
   for (let sent = 0; sent < Math.max(waiting, batches * batchItems); sent += batchItems) {
@@ -104,7 +117,7 @@ async function fillQueue(server: Server, waiting: number): Promise<number> {
 }
 
 /** From the request to the start that the job has on record. */
-async function firstJobMs(server: Server, organization: string): Promise<number> {
+async function firstJobMs(server: Platform, organization: string): Promise<number> {
   const headers = { ...(await headersOf(server, organization)), prefer: 'wait=30' };
   const begun = Date.now();
   const job = await send({ ...server, headers }, '/api/util/v1.0/echo', { text: 'first' });
@@ -113,7 +126,7 @@ async function firstJobMs(server: Server, organization: string): Promise<number>
   return Date.parse(started_at) - begun;
 }
 
-async function cancelAll(server: Server): Promise<void> {
+async function cancelAll(server: Platform): Promise<void> {
   let after: string | null = null;
   do {
     const answer: Answer = await send(server, '/api/jobs/cancel', {
