@@ -206,7 +206,8 @@ describe.each(await engines())('on $name', (engine) => {
       const queue = new MemoryQueue(log);
       onTestFinished(() => queue.close());
       const context = { ...world.context, database, queue, clock, log };
-      const ofScheduler = { settler, running: new RunningJobs(context) };
+      const { places } = settler.parts;
+      const ofScheduler = { settler, running: new RunningJobs(context), places };
       const scheduler = new JobRecovery(context, ofScheduler, { graceMs: 3_000 });
       const [held, lost] = [await world.submit(), await world.submit()];
       await world.begin(held.id);

@@ -12,6 +12,7 @@ import { Acceptor } from '../../src/core/jobs/accept.ts';
 import { Admission } from '../../src/core/jobs/admission.ts';
 import { WaitEnds } from '../../src/core/jobs/end-waits.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
+import { Places } from '../../src/core/jobs/places.ts';
 import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
 import type { Settler } from '../../src/core/jobs/settle.ts';
 import { openUnconfirmedClaims } from '../../src/core/jobs/unconfirmed-claims.ts';
@@ -67,8 +68,9 @@ async function processOn(database: Database, clock: ManualClock) {
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
   const unconfirmed = openUnconfirmedClaims(context, {} as Settler, running, 1);
+  const places = new Places(context, skills, running);
   const worker = { turns: new Map(), isLoaded: () => true, claimedBy: 1 };
-  const admission = new Admission(context, { skills, apiKeys, unconfirmed }, worker);
+  const admission = new Admission(context, { skills, apiKeys, unconfirmed, places }, worker);
   const acceptor = new Acceptor(context, admission, () => {});
   const conversations = new Conversations({ database });
   const execution = new Execution(context, { skills, agents, conversations, acceptor });

@@ -202,6 +202,7 @@ describe('Prefer: wait=N', () => {
     run_at: aTimestamp,
     expires_at: null,
     batch_id: null,
+    waiting_for: null,
     started_at: aTimestamp,
     finished_at: aTimestamp,
     duration_ms: expect.any(Number),

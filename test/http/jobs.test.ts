@@ -62,7 +62,15 @@ const fullFields = [
     'agent_version',
     'erased_at',
   ],
-  ...['retry_of', 'batch_id', 'progress', 'token_stats', 'nested_token_stats', 'total_token_stats'],
+  ...[
+    'retry_of',
+    'batch_id',
+    'waiting_for',
+    'progress',
+    'token_stats',
+    'nested_token_stats',
+    'total_token_stats',
+  ],
 ].sort();
 
 const keysOf = (value: object) => Object.keys(value).sort();
@@ -123,6 +131,7 @@ describe('GET /api/jobs/:jobId', () => {
       duration_ms: null,
       retry_of: null,
       batch_id: null,
+      waiting_for: null,
       agent_overrides: null,
       agent_version: null,
       erased_at: null,

@@ -111,6 +111,8 @@ export interface SkillsTable {
   config: Generated<string>;
   /** JSON array of `{ input, output? }`. */
   examples: Generated<string>;
+  /** JSON: its limits of runs at a time. */
+  concurrency: Generated<string>;
   /** The service that runs it; null for a skill that executors load. */
   remote_source_id: string | null;
   /** JSON array of the organizations that it belongs to; null for all. */
@@ -352,6 +354,12 @@ export interface JobsTable extends SkillVersion {
   retry_of: string | null;
   /** The batch with which it was accepted; null for other jobs. */
   batch_id: Generated<string | null>;
+  /** The gate at which it waits for a place; null for a job that may begin when it is due. */
+  held_by: Generated<string | null>;
+  /** 1 once a gate has held it or given it a place, so that it may have places. */
+  gated: Generated<number>;
+  /** The client's own key for limits that count by it (`x-concurrency-key`); null without one. */
+  concurrency_key: Generated<string | null>;
   /** The job whose run started this one, and the number of the step there; null for other jobs. */
   parent_job_id: Generated<string | null>;
   parent_step: Generated<number | null>;
@@ -563,6 +571,29 @@ export interface EventWaitsTable {
   job_id: string;
   /** The number of the step. */
   n: number;
+}
+
+/** A gate at which jobs, or calls of running jobs, wait for a place. */
+export interface GatesTable {
+  /** The limit in words and whose work it counts. */
+  name: string;
+  /** Places that it has passed on. */
+  turn: Generated<number>;
+  /** Whose work had the last one. */
+  last_organization: Generated<string>;
+}
+
+/** A place at a gate, or the wait of a running job's call for one. */
+export interface PlacesTable {
+  gate: string;
+  job_id: string;
+  /** 0 for the job itself, else the number of the step that calls the skill. */
+  n: number;
+  organization_id: string;
+  /** 1 for a place, 0 while the call waits for one. */
+  is_held: number;
+  /** An id of the moment: calls get places in this order. */
+  since: string;
 }
 
 /** A job that has failed or is cancelled, and below which jobs are left to be cancelled. */
@@ -1166,6 +1197,8 @@ export interface Tables {
   messages: MessagesTable;
   job_steps: JobStepsTable;
   family_cancellations: FamilyCancellationsTable;
+  gates: GatesTable;
+  places: PlacesTable;
   event_waits: EventWaitsTable;
   event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;

@@ -10,6 +10,7 @@ import { type RunPace, runPace } from '../../core/jobs/attempt.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
 import type { JobFeed } from '../../core/jobs/feed.ts';
 import { Performer } from '../../core/jobs/perform.ts';
+import { Places } from '../../core/jobs/places.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
 import { JobRecovery } from '../../core/jobs/recover.ts';
 import { Reports } from '../../core/jobs/reports.ts';
@@ -65,6 +66,7 @@ export function composeJobRuns(
   const { runners, executors, pace = runPace } = worker;
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
+  const places = new Places(context, slices.skills, running);
   const settler = new Settler(context, {
     agents: slices.agents,
     memories: slices.memories,
@@ -72,12 +74,13 @@ export function composeJobRuns(
     running,
     waitEnds,
     waitKinds,
+    places,
   });
   const claimedBy = randomInt(1, 2 ** 31);
   const unconfirmed = openUnconfirmedClaims(context, settler, running, claimedBy);
   const admission = new Admission(
     context,
-    { ...slices, unconfirmed },
+    { ...slices, unconfirmed, places },
     { ...worker, claimedBy },
     times,
   );
@@ -87,6 +90,7 @@ export function composeJobRuns(
     skills: slices.skills,
     skillSettings: slices.skillSettings,
     admission,
+    places,
     reports: new Reports(context, feed),
     memories: new RunMemories(context, slices.memories, slices.agents),
     thinking: slices.thinking,
@@ -109,7 +113,7 @@ export function composeJobRuns(
     settler,
     admission,
     performer,
-    recovery: new JobRecovery(context, { settler, running }, times),
+    recovery: new JobRecovery(context, { settler, running, places }, times),
     unconfirmed: [unconfirmed, settler.unconfirmed],
   };
 }

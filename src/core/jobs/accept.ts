@@ -68,6 +68,8 @@ export interface WorkRequest {
   readonly batchId?: string | undefined;
   /** When it may begin; as soon as it can by default. */
   readonly timing?: JobTiming | undefined;
+  /** The client's own key for limits that count by it. */
+  readonly concurrencyKey?: string | undefined;
 }
 
 /** What a job that another one starts tells of that one. */
@@ -199,6 +201,8 @@ function beginOrHint(
   now: number,
 ): void {
   if (isClaimed) beginJob(firstClaim(job));
+  // Announced once its gate has a place for it.
+  else if (job.held_by) return;
   else if (job.run_at === now) sendHint(context.queue, job, 0);
   else hintInTime(context.queue, job, 0, job.run_at, now);
 }
@@ -240,6 +244,7 @@ function newJob(request: WorkRequest, now: number, held: HeldConversations): New
     created_at: now,
     ...(request.parent === undefined ? null : childOf(request.parent)),
     ...(request.timing === undefined ? null : timesOf(request.timing, now)),
+    ...(request.concurrencyKey === undefined ? null : { concurrency_key: request.concurrencyKey }),
   };
 }
 
@@ -252,6 +257,7 @@ const firstClaimed = {
   ...{ parent_job_id: null, parent_step: null, depth: 0 },
   ...{ attempt: 1, epoch: 1, deaths: 0, resumed_at: null, active_ms: 0 },
   ...{ attempts_before: 0, idle_claims: 0 },
+  ...{ gated: 0, held_by: null, concurrency_key: null },
 };
 
 /** A job as its first claim returns it. */

@@ -19,7 +19,9 @@ import {
 } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { claimJobs } from './admission.store.ts';
+import type { Passing } from './gates.ts';
 import { type ClaimedJob, insertJobs, jobCounts, type NewJob } from './jobs.store.ts';
+import type { Places } from './places.ts';
 import { type JobQueue, queueOf } from './queues.ts';
 import { type AttemptOutcome, runsAlone } from './states.ts';
 import type { Turns } from './turns.ts';
@@ -72,6 +74,7 @@ interface AdmissionParts {
   readonly whyWithdrawn?: WhyWithdrawn | undefined;
   /** Claims whose commit was not confirmed. */
   readonly unconfirmed: UnconfirmedClaims;
+  readonly places: Places;
 }
 
 export class Admission {
@@ -96,13 +99,27 @@ export class Admission {
     this.#writer = config.isEmbedded ? writer : `${writer}-claims`;
   }
 
-  /** Claims those of the jobs that may start; null for the others, in the order of `ids`. */
-  async claim(tx: Transaction, ids: readonly string[]): Promise<(ClaimedJob | null)[]> {
+  /**
+   * Claims those of the jobs that may start; null for the others, in the order of `ids`. Adds those to `held` that a gate
+   * holds from now on.
+   */
+  async claim(
+    tx: Transaction,
+    ids: readonly string[],
+    held?: Set<string>,
+  ): Promise<(ClaimedJob | null)[]> {
     const { clock, config } = this.#context;
     const { clockSkewMs = 0 } = this.#times;
     const now = clock.now();
     const times = { now, leaseUntil: now + config.jobLeaseMs, dueBy: now + clockSkewMs };
-    const claimed = await claimJobs(tx, ids, { by: this.#worker.claimedBy, ...times });
+    const limited = this.#parts.places.limitedSkills();
+    const claim = { by: this.#worker.claimedBy, ...times };
+    const claimed = await claimJobs(tx, ids, claim, limited);
+    if (limited.length > 0 && claimed.length < ids.length) {
+      const known = new Set(claimed.map(({ id }) => id));
+      const left = ids.filter((id) => !known.has(id));
+      claimed.push(...(await this.#claimGated(tx, left, claim, held)));
+    }
     tx.ifUncertain(() => this.#parts.unconfirmed.add(claimed.map(identity)));
     await jobCounts.change(
       tx,
@@ -119,6 +136,27 @@ export class Admission {
     return claimOfEach(ids, claimed);
   }
 
+  /** Claims those of the jobs whose gates have places for them. */
+  async #claimGated(
+    tx: Transaction,
+    ids: readonly string[],
+    claim: Parameters<typeof claimJobs>[2],
+    held?: Set<string>,
+  ) {
+    const { places } = this.#parts;
+    const admitted = await places.admit(tx, ids);
+    for (const id of admitted.held) held?.add(id);
+    const { passed } = admitted;
+    if (passed.length === 0) return [];
+    const claimed = await claimJobs(
+      tx,
+      passed.map(({ id }) => id),
+      claim,
+    );
+    await places.claimed(tx, passed, claimed);
+    return claimed;
+  }
+
   /**
    * Records accepted jobs; claims those that may start in this process at once, and returns them. A job is claimed as
    * it is recorded where it may begin by its organization's share, and no earlier job of that waits.
@@ -130,8 +168,10 @@ export class Admission {
   ): Promise<ReadonlySet<NewJob>> {
     const { turns, claimedBy } = this.#worker;
     const claimed = new Set<NewJob>();
+    await this.#holdNew(tx, jobs, now);
+    const mayBegin = (job: NewJob) => job.run_at <= now && !job.held_by;
     for (const [name, ofQueue] of turns) {
-      const due = jobs.filter((job) => job.run_at <= now && queueOf(job.trigger_type) === name);
+      const due = jobs.filter((job) => mayBegin(job) && queueOf(job.trigger_type) === name);
       for (const job of ofQueue.offerSlots(due)) {
         claimed.add(job);
         tx.ifNotCommitted(() => ofQueue.end(job.organization_id));
@@ -143,6 +183,24 @@ export class Admission {
       tx.ifUncertain(() => this.#parts.unconfirmed.add([...claimed].map(identity)));
     }
     return claimed;
+  }
+
+  /** Takes places for the jobs that are due and have gates, or sets where they are held. */
+  async #holdNew(tx: Transaction, jobs: readonly NewJob[], now: number): Promise<void> {
+    const { places } = this.#parts;
+    const gated: (Passing & { organization_id: string; job: NewJob })[] = [];
+    for (const job of jobs) {
+      const gates = places.gatesOf(job);
+      if (gates.length === 0) continue;
+      job.gated = 1;
+      job.held_by = null;
+      job.concurrency_key ??= null;
+      if (job.run_at <= now)
+        gated.push({ id: job.id, gates, organization_id: job.organization_id, job });
+    }
+    if (gated.length === 0) return;
+    const held = await places.accept(tx, gated);
+    for (const { job } of gated) job.held_by = held.get(job.id) ?? null;
   }
 
   /** How a claimed job starts in this process; null when it may not. */

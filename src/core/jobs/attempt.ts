@@ -13,7 +13,9 @@ import type { RunMemories, RunMemory } from '../memories/run-memory.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillSettings } from '../skills/settings.ts';
 import type { Admission } from './admission.ts';
+import type { CalledPlaces } from './called-places.ts';
 import { type ClaimedJob, memoryUserOf } from './jobs.store.ts';
+import type { Places } from './places.ts';
 import { queueOf } from './queues.ts';
 import type { ReportStream, Reports } from './reports.ts';
 import type { RunWaits } from './run-waits.ts';
@@ -38,6 +40,7 @@ export interface Runs {
   readonly skills: SkillRegistry;
   readonly skillSettings: SkillSettings;
   readonly admission: Admission;
+  readonly places: Places;
   readonly reports: Reports;
   readonly memories: RunMemories;
   readonly thinking: Thinking;
@@ -60,6 +63,7 @@ export interface Attempt {
   /** What is on record of the job, once it was read. */
   records: Records | undefined;
   waits: RunWaits | undefined;
+  places: CalledPlaces | undefined;
   /** The fault that ends the job, even if the code of the run catches it. */
   fault: JournalFault | undefined;
   /** Writes to the journal under way. */
@@ -89,6 +93,7 @@ export function newAttempt(runs: Runs, job: ClaimedJob): Attempt {
     journal: undefined,
     records: undefined,
     waits: undefined,
+    places: undefined,
     fault: undefined,
     recording: undefined,
     yields: 0,

@@ -1,6 +1,7 @@
 /** What batches look like on the wire (docs/decisions/jobs.md). */
 import { type Static, Type } from 'typebox';
 import { Id, Nullable, Timestamp } from '../../adapters/http/schemas.ts';
+import { concurrencyKeyMax } from './gates.ts';
 import { aheadMaxSeconds } from './timing.ts';
 
 /** Items of one batch. */
@@ -22,6 +23,13 @@ export const BatchItem = Type.Object(
     ),
     user_id: Type.Optional(
       Type.String({ minLength: 1, maxLength: 200, description: 'As x-user-id of an execution.' }),
+    ),
+    concurrency_key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: concurrencyKeyMax,
+        description: 'As x-concurrency-key of an execution.',
+      }),
     ),
     run_at: Type.Optional({
       ...Timestamp,

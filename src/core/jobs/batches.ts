@@ -149,6 +149,7 @@ export class Batches {
         isForUser: item.user_id !== undefined,
         triggerType: 'api' as const,
         timing: timingOf(item),
+        concurrencyKey: item.concurrency_key,
         inputField: 'input',
       };
       return await execution.workOf(caller, target, item.input, options, timingNames);

@@ -8,6 +8,7 @@ import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import { findJob, type JobRow } from './jobs.store.ts';
 import { setRunAt } from './later.store.ts';
 import { hintInTime } from './later.ts';
+import type { Places } from './places.ts';
 import { refuseMoment } from './timing.ts';
 
 /** The fields of a job that a client may change while it is queued. */
@@ -34,6 +35,7 @@ async function refusal(tx: Transaction, { organization_id, id }: JobRow): Promis
 /** Throws `400` for an invalid change, `409 conflict` for a job that is not queued. */
 export async function changeJob(
   { database, clock, queue }: Context,
+  places: Places,
   job: JobRow,
   { run_at }: JobChange,
 ): Promise<void> {
@@ -45,6 +47,7 @@ export async function changeJob(
   await database.write(async (tx) => {
     const changed = await setRunAt(tx, { id: job.id, run_at: runAt });
     if (changed === undefined) throw await refusal(tx, job);
+    await places.release(tx, [changed]);
     // The queue may know an earlier hint by the number of claims alone.
     tx.afterCommit(() => hintInTime(queue, changed, `${changed.epoch}-at${runAt}`, runAt, now));
   });

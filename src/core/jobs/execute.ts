@@ -31,7 +31,10 @@ export interface Target {
 
 /** The other parts of a request to run a skill; the first are recorded with its job. */
 export interface ExecutionOptions
-  extends Pick<WorkRequest, 'userId' | 'isForUser' | 'triggerType' | 'priority' | 'timing'> {
+  extends Pick<
+    WorkRequest,
+    'userId' | 'isForUser' | 'triggerType' | 'priority' | 'timing' | 'concurrencyKey'
+  > {
   /** The field of the request's body that the input is; by default the input is the body. */
   readonly inputField?: string;
   /** Fields of the agent that the job has instead of the saved ones. */
@@ -186,6 +189,7 @@ export class Execution {
       conversationId,
       idempotency,
       timing,
+      concurrencyKey: options.concurrencyKey,
     };
   }
 }

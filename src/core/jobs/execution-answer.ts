@@ -18,6 +18,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { invalid, isUnavailable } from '../../kernel/errors.ts';
 import type { AcceptedJob } from './accept.ts';
 import type { ExecutionOptions } from './execute.ts';
+import { concurrencyKeyMax } from './gates.ts';
 import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
@@ -38,6 +39,9 @@ export const executionHeaders = {
   'x-priority': OnceGiven(
     `${priorities.join(', ')}: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else.`,
   ),
+  'x-concurrency-key': OnceGiven(
+    `For skills that limit their runs per client-key: runs of the organization with the same text, of 1 to ${concurrencyKeyMax} characters, count together, and those without the header.`,
+  ),
   prefer: Prefer,
   ...timingHeaders,
 };
@@ -55,6 +59,7 @@ export function executionOptions(request: FastifyRequest, caller: Caller): Execu
     priority: priorityOf(request),
     triggerType: 'api',
     idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
+    concurrencyKey: concurrencyKeyOf(request),
     timing: isTimed ? timingOf(request) : undefined,
   };
 }
@@ -65,6 +70,12 @@ function priorityOf(request: FastifyRequest): number | undefined {
   const priority = priorities.indexOf(name as Priority);
   if (priority === -1) throw invalid('x-priority', `must be one of ${priorities.join(', ')}`);
   return priority;
+}
+
+function concurrencyKeyOf(request: FastifyRequest): string | undefined {
+  const key = onceGiven(request, 'x-concurrency-key');
+  if (key === undefined || (key.length > 0 && key.length <= concurrencyKeyMax)) return key;
+  throw invalid('x-concurrency-key', `must have 1 to ${concurrencyKeyMax} characters`);
 }
 
 /** Answers of every request that runs a skill. */

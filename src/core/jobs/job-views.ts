@@ -4,6 +4,7 @@ import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import type { AgentOverrides } from '../agents/agents.schemas.ts';
 import type { TokenSums } from '../conversations/conversations.ts';
 import type { AcceptedJob } from './accept.ts';
+import { waitingFor } from './gates.ts';
 import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
 import type { JobRow, ShownJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
@@ -57,6 +58,7 @@ export function jobView(row: ShownJob, tokens: TokenSums) {
     priority: priorities[row.priority] ?? 'normal',
     retry_of: row.retry_of,
     batch_id: row.batch_id,
+    waiting_for: row.held_by === null ? null : waitingFor(row.held_by),
     agent_overrides:
       row.agent_overrides === null
         ? null

@@ -148,6 +148,7 @@ const completedJob = {
   priority: 'normal',
   retry_of: null,
   batch_id: null,
+  waiting_for: null,
   agent_overrides: null,
   agent_version: null,
   progress: null,
@@ -185,6 +186,11 @@ export const FullJob = Type.Object(
     batch_id: {
       ...Nullable(Id),
       description: 'The batch with which it was accepted; null for other jobs.',
+    },
+    waiting_for: {
+      ...Nullable(Type.String()),
+      description:
+        'The limit that it waits for, such as "concurrency of web/v1.0/http-request"; null for a job that waits for none.',
     },
     agent_overrides: {
       ...Nullable(AgentOverrides),

@@ -46,6 +46,9 @@ export const claimedColumns = [
   'active_ms',
   'attempts_before',
   'idle_claims',
+  'gated',
+  'held_by',
+  'concurrency_key',
 ] as const;
 export type ClaimedJob = Pick<JobRow, (typeof claimedColumns)[number]>;
 
@@ -65,7 +68,13 @@ export type ShownJob = Omit<
 >;
 
 /** Columns that only claims read. */
-type ClaimColumn = 'claimed_by' | 'begun' | 'attempts_before' | 'idle_claims';
+type ClaimColumn =
+  | 'claimed_by'
+  | 'begun'
+  | 'attempts_before'
+  | 'idle_claims'
+  | 'gated'
+  | 'concurrency_key';
 
 /** The user whose memories a job sees: one that a client named. */
 export const memoryUserOf = ({ user_id, for_user }: Pick<JobRow, 'user_id' | 'for_user'>) =>
@@ -87,6 +96,7 @@ type Defaults =
   | 'active_ms'
   | 'erased_at'
   | 'agent_version'
+  | 'held_by'
   | ClaimColumn;
 
 /** The order in which many jobs are locked, so that two transactions never deadlock. */
@@ -99,8 +109,12 @@ export const claimOf = ({ id, epoch }: { readonly id: string; readonly epoch: nu
 /** What only the jobs have that a run starts. */
 type OfChild = 'parent_job_id' | 'parent_step' | 'depth';
 
+/** What only the jobs have whose skill has limits. */
+type OfGated = 'held_by' | 'gated' | 'concurrency_key';
+
 /** A job about to be recorded. */
-export type NewJob = Omit<JobRow, Defaults | OfChild | 'due_at'> & Partial<Pick<JobRow, OfChild>>;
+export type NewJob = Omit<JobRow, Defaults | OfChild | 'due_at'> &
+  Partial<Pick<JobRow, OfChild | OfGated>>;
 
 /** The claim of jobs as they are recorded: by which process, and until when. */
 interface FirstClaim {
@@ -116,13 +130,15 @@ export async function insertJobs(
   claim: FirstClaim,
 ): Promise<void> {
   const rowOf = (job: NewJob) => newRow(job, claimed.has(job), claim);
-  if (!jobs.some(hasParent)) return tx.insert('jobs', jobs.map(rowOf));
+  if (!jobs.some(hasMore)) return tx.insert('jobs', jobs.map(rowOf));
   // All rows of an insert have the same columns.
-  await tx.insert('jobs', jobs.filter((job) => !hasParent(job)).map(rowOf));
-  await tx.insert('jobs', jobs.filter(hasParent).map(rowOf));
+  const byColumns = Map.groupBy(jobs, (job) => Number(hasParent(job)) + 2 * Number(isGated(job)));
+  for (const same of byColumns.values()) await tx.insert('jobs', same.map(rowOf));
 }
 
 const hasParent = ({ parent_job_id }: NewJob) => parent_job_id !== undefined;
+const isGated = ({ gated }: NewJob) => gated !== undefined;
+const hasMore = (job: NewJob) => hasParent(job) || isGated(job);
 
 function newRow(
   job: NewJob,

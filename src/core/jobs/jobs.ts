@@ -123,7 +123,8 @@ export class Jobs {
 
   /** Moves the beginning of a queued job. */
   async change(organizationId: string, id: string, change: JobChange) {
-    await changeJob(this.context, await this.find(organizationId, id), change);
+    const { places } = this.parts.settler.parts;
+    await changeJob(this.context, places, await this.find(organizationId, id), change);
     return this.get(organizationId, id);
   }
 

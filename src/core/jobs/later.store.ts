@@ -60,9 +60,9 @@ export function forgetBeginnings(tx: Transaction, ids: readonly string[]): Promi
 export const setRunAt = firstRow<{ id: string; run_at: number }, Transaction>()((db, p) =>
   db
     .updateTable('jobs')
-    .set({ run_at: p('run_at'), due_at: p('run_at') })
+    .set({ run_at: p('run_at'), due_at: p('run_at'), held_by: null })
     .where('id', '=', p('id'))
     .where('status', '=', sql.lit('queued'))
     .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', p('run_at'))]))
-    .returning([...hintedColumns, 'epoch']),
+    .returning([...hintedColumns, 'epoch', 'gated']),
 );

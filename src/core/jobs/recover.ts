@@ -10,6 +10,7 @@ import type { Context } from '../context/context.ts';
 import { LeaseSweep } from '../leases/lease-sweep.ts';
 import { LaterJobs } from './later.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
+import type { Places } from './places.ts';
 import { hintOf, jobQueues } from './queues.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Settler } from './settle.ts';
@@ -38,18 +39,24 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
   readonly #settler: Settler;
   readonly #running: RunningJobs;
   readonly #later: LaterJobs;
+  readonly #gates: Places;
   /** By queue, the organization behind which the next sweep goes on. */
   readonly #places = new Map<string, string>();
 
   constructor(
     context: Context,
-    { settler, running }: { readonly settler: Settler; readonly running: RunningJobs },
+    {
+      settler,
+      running,
+      places,
+    }: { readonly settler: Settler; readonly running: RunningJobs; readonly places: Places },
     times: RecoveryTimes = {},
   ) {
     super(context, times.graceMs);
     this.#context = context;
     this.#settler = settler;
     this.#running = running;
+    this.#gates = places;
     this.#later = new LaterJobs(context, settler);
   }
 
@@ -93,6 +100,7 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
       () => this.#later.expire(),
       () => this.#sendDueHints(),
       () => this.#later.announce(),
+      () => this.#gates.sweep(),
       () => this.#settler.cancelRest(),
     ];
   }

@@ -56,6 +56,7 @@ export async function retryJob(
     skill,
     maxAttempts: skill.maxAttempts,
     priority: job.priority,
+    concurrencyKey: job.concurrency_key ?? undefined,
     input: job.input,
     agentOverrides: job.agent_overrides,
     retryOf: job.id,

@@ -22,6 +22,7 @@ import {
   remember,
   streamOf,
 } from './attempt.ts';
+import { calledPlacesOf } from './called-places.ts';
 import { mayCall } from './called-skills.ts';
 import { holdForPerson } from './held-waits.ts';
 import { RecordPlaces } from './record-places.ts';
@@ -171,6 +172,7 @@ async function answerWork(asking: Part, question: Question, scope: WaitScope): P
   if (kind === 'end-step') {
     const ended = await endInOrder(asking, payload, signal);
     const { step: n } = payload as { step: number };
+    await attempt.places?.give(n);
     asking.scopes?.get(n)?.close();
     asking.scopes?.delete(n);
     return ended;
@@ -199,6 +201,11 @@ async function beginStep(
     if (!('step' in begun)) return begun;
     scopesOf(asking).set(begun.step, openStep(scope, payload));
     noteStep(attempt, begun.step, payload);
+    const { kind, name } = payload as { kind: string; name: string };
+    if (kind === 'skill') {
+      turn.notRecorded();
+      await calledPlacesOf(attempt).take(name, stepsOf(asking).partOf(begun.step), signal);
+    }
     const settings = await settingsOfStep(attempt, payload);
     return settings === undefined ? begun : { ...begun, settings };
   } finally {

@@ -76,8 +76,9 @@ export class AttemptRun {
     return this.attempt.waits?.open() ?? [];
   }
 
-  /** Answers those of its waits that have ended. */
+  /** Answers those of its waits that have ended; its calls that wait for places check again. */
   async answerWaits(): Promise<void> {
+    this.attempt.places?.wake();
     await this.attempt.waits?.look();
   }
 

@@ -170,6 +170,7 @@ export class JobRunner {
     const found = await findTurns(tx, queue, candidates, { ...times, ofGroup });
     const round = turns.round(candidates, found.due);
     const jobs: ClaimedJob[] = [];
+    const held = new Set<string>();
     for (let picks = 0; picks < picksMax && jobs.length < max; picks++) {
       const wanted: DueJob[] = [];
       for (let job = round.next(); job !== undefined; job = round.next()) wanted.push(job);
@@ -179,14 +180,16 @@ export class JobRunner {
         picked.add(id);
         running.start(id);
       }
-      const claims = await admission.claim(tx, ids);
+      const claims = await admission.claim(tx, ids, held);
       claims.forEach((job, i) => {
         if (job !== null) jobs.push(job);
         else round.lose(wanted[i] as DueJob);
       });
     }
     const left = new Set([...round.left(), ...found.cut]);
-    return { jobs, left, isFruitless: picked.size > 0 && jobs.length === 0 };
+    // Held jobs are out of the way of the next claim.
+    const isFruitless = picked.size > 0 && jobs.length === 0 && held.size === 0;
+    return { jobs, left, isFruitless };
   }
 
   /** Does the work on a job in the slot that it has taken. */

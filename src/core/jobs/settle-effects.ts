@@ -77,6 +77,8 @@ export async function recordEffects(
   const ended = settled.filter(({ transition }) => isFinal(transition.status));
   // First, because it changes steps and jobs, which are locked before counts.
   if (ended.some(isChild)) await parts.waitEnds.endWaits(tx, endsOfChildren(ended), now);
+  // Gates are locked after jobs, and before conversations and counts.
+  if (settled.some(isGated)) await parts.places.release(tx, settled.map(jobOf));
   await addMessages(
     tx,
     ended.flatMap((one) => messagesOf(one, now)),
@@ -153,6 +155,9 @@ export function isOfSchedule({ job }: { readonly job: EndedJob }): boolean {
 export function isQueuedAgain({ transition }: { readonly transition: Transition }): boolean {
   return transition.status === 'queued';
 }
+
+const jobOf = ({ job }: Settled) => job;
+const isGated = ({ job }: Settled) => job.gated === 1;
 
 function isUnfinished({ transition }: { readonly transition: Transition }): boolean {
   return !isFinal(transition.status);

@@ -161,6 +161,7 @@ const endedColumns = [
   'attempt',
   'started_at',
   'resumed_at',
+  'gated',
 ] as const;
 export type EndedJob = Pick<JobRow, (typeof endedColumns)[number]>;
 
@@ -174,6 +175,7 @@ const cancelOf = (status: 'queued' | 'waiting') =>
         // Not before it began, where the clock was set back.
         finished_at: sql<number>`${greatestOf(dialect)}(${p('now')}, coalesce(started_at, 0))`,
         due_at: null,
+        held_by: null,
       })
       .where(
         idInLocked(dialect, listOf(p, 'ids'), 'jobs', sql<SqlBool>`status = ${sql.lit(status)}`),

@@ -34,6 +34,7 @@ import {
 } from './families.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
 import { forgetBeginnings } from './later.store.ts';
+import type { Places } from './places.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { ScheduledRuns } from './scheduled-runs.ts';
 import { recordProgress, settleJobs } from './settle.store.ts';
@@ -95,6 +96,7 @@ interface SettlerParts {
   readonly running: RunningJobs;
   readonly waitEnds: WaitEnds;
   readonly waitKinds: WaitKinds;
+  readonly places: Places;
 }
 
 export class Settler {

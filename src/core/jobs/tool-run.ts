@@ -7,6 +7,7 @@ import { NotedChanges } from '../memories/noted-changes.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
+import { calledPlacesOf } from './called-places.ts';
 import { handlersOf } from './run-parts.ts';
 import { findSettings } from './run-settings.ts';
 import { unloadMs } from './run-waits.ts';
@@ -35,7 +36,32 @@ export interface SkillCall {
   readonly wasInterrupted: boolean;
 }
 
+/** Waits until the gates of the skill have places for it, and runs it. */
 export async function runToolSkill(
+  attempt: Attempt,
+  call: SkillCall,
+  part: RunPart,
+  signal: AbortSignal,
+  scope: WaitScope,
+): Promise<SkillResult> {
+  const places = calledPlacesOf(attempt);
+  const waiting = scope.work();
+  try {
+    await places.take(call.skill, part, signal);
+  } catch (error) {
+    if (signal.aborted) return { kind: 'stopped' };
+    throw error;
+  } finally {
+    waiting();
+  }
+  try {
+    return await runWithPlaces(attempt, call, part, signal, scope);
+  } finally {
+    await places.give(part.step);
+  }
+}
+
+async function runWithPlaces(
   attempt: Attempt,
   { skill: name, input, isOnce, wasInterrupted }: SkillCall,
   part: RunPart,

@@ -20,8 +20,8 @@ type JobQueue = 'skill-execution' | 'scheduled-jobs';
 
 /** The conditions of the indexes `jobs_turns` and `jobs_turns_scheduled`. */
 const inQueue: Record<JobQueue, RawBuilder<SqlBool>> = {
-  'skill-execution': sql`status in ('queued', 'waiting') and trigger_type <> 'scheduled'`,
-  'scheduled-jobs': sql`status in ('queued', 'waiting') and trigger_type = 'scheduled'`,
+  'skill-execution': sql`status in ('queued', 'waiting') and held_by is null and trigger_type <> 'scheduled'`,
+  'scheduled-jobs': sql`status in ('queued', 'waiting') and held_by is null and trigger_type = 'scheduled'`,
 };
 
 /** SQLite, which knows little of its rows, would take other indexes for some of the steps. */

@@ -331,6 +331,20 @@ export interface SkillMcp {
   readonly task?: 'always' | 'never' | 'required';
 }
 
+/** Whose runs a limit counts together. */
+export type LimitScope = 'platform' | 'organization' | 'agent' | 'user' | 'key' | 'client-key';
+
+/** How many runs of a skill go on at a time; others wait for their turn. */
+export interface SkillConcurrency {
+  /** 1 to 10,000. */
+  readonly limit: number;
+  /**
+   * `platform` counts all runs, `organization` those of each organization, `agent` of each agent, `user` of each user, `key`
+   * of each API key, and `client-key` those that clients name alike with the header `x-concurrency-key`. All when left out.
+   */
+  readonly per?: LimitScope;
+}
+
 /** The fields of a type that hold a value of another one; any name where the type is unknown. */
 type FieldWith<Value, T> = unknown extends T
   ? string
@@ -383,6 +397,12 @@ interface SkillFields<Input, Output, Config extends SkillConfig> {
   readonly examples?: readonly SkillExample[];
   /** How the skill appears to clients of the Model Context Protocol; by default as `category__name`. */
   readonly mcp?: SkillMcp | null;
+  /**
+   * How many runs go on at a time, in all processes together: one limit, or several with different `per`. Runs beyond it
+   * wait, also those that a model or another skill calls. A run that waits for time, an event, a person or another run
+   * does not count meanwhile.
+   */
+  readonly concurrency?: SkillConcurrency | readonly SkillConcurrency[];
   /** The settings that the skill needs from its users, such as a key for another service. */
   readonly config?: Config;
 }

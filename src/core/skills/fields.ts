@@ -6,6 +6,7 @@ import { isObject } from '../../kernel/json.ts';
 import { nearestName } from '../../kernel/misspelt.ts';
 import type { SkillDefinition } from './definition.ts';
 import * as check from './field-checks.ts';
+import { concurrencyFault } from './limits.ts';
 import type { SkillRow } from './skills.store.ts';
 import { mcpFault } from './sources/mcp-shape.ts';
 import { settingsFault } from './sources/settings-shape.ts';
@@ -72,6 +73,12 @@ const fields: { readonly [Name in keyof Facts]: Field<Facts[Name]> } = {
     whenLeftOut: () => [],
   },
   config: { check: settingsFault, column: 'config', as: 'json', whenLeftOut: () => ({}) },
+  concurrency: {
+    check: concurrencyFault,
+    column: 'concurrency',
+    as: 'json',
+    whenLeftOut: () => [],
+  },
   continuesConversations: {
     check: check.checkFlag,
     column: 'continues_conversations',

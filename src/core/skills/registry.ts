@@ -11,6 +11,7 @@ import { newId } from '../../kernel/ids.ts';
 import type { Context } from '../context/context.ts';
 import type { SkillFacts } from './fields.ts';
 import type { InputSchema } from './input-schema.ts';
+import type { SkillLimit } from './limits.ts';
 import {
   bySortKey,
   compareVersions,
@@ -31,6 +32,8 @@ import {
 export interface Skill extends Required<SkillFacts> {
   readonly id: string;
   readonly isActive: boolean;
+  /** How many of its runs go on at a time. */
+  readonly limits: readonly SkillLimit[];
   /** Whether it declares settings. */
   readonly hasConfig: boolean;
   /** The service outside that runs it; null for a skill that executors load. */
@@ -82,6 +85,8 @@ export class SkillRegistry {
   /** By key, as are `#skills`. */
   #rows: ReadonlyMap<string, SkillRow> = new Map();
   #skills: ReadonlyMap<string, Skill> = new Map();
+  /** The limits of skills that have some, by key; also of those that are no longer defined. */
+  #limits: ReadonlyMap<string, readonly SkillLimit[]> = new Map();
   /** The organizations that skills belong to by name. */
   #named: ReadonlySet<string> = new Set();
   /** The state that `refresh` read last. */
@@ -171,6 +176,11 @@ export class SkillRegistry {
     return this.#skills.get(key)?.remoteSourceId ?? null;
   }
 
+  /** The limits of the skills that have some, by key. */
+  get limits(): ReadonlyMap<string, readonly SkillLimit[]> {
+    return this.#limits;
+  }
+
   /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
   goneSince(category: string, version: string, name: string): number | undefined {
     const row = this.#rows.get(skillKey(category, version, name));
@@ -241,6 +251,9 @@ export class SkillRegistry {
         const known = isSameRow(row, before.rows.get(key)) ? before.skills.get(key) : undefined;
         return [key, known ?? toSkill(row)];
       }),
+    );
+    this.#limits = new Map(
+      [...this.#skills].flatMap(([key, { limits }]) => (limits.length > 0 ? [[key, limits]] : [])),
     );
     this.#named = new Set(
       this.#skills.values().flatMap(({ organizations }) => organizations ?? []),

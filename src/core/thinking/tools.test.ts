@@ -28,6 +28,8 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     examples: [],
     config: {},
     hasConfig: false,
+    limits: [],
+    concurrency: [],
     remoteSourceId: null,
     organizations: null,
     isActive: true,

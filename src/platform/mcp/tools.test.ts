@@ -22,6 +22,8 @@ function skill(key: string, more: Partial<Skill> = {}): Skill {
     ...{
       config: {},
       hasConfig: false,
+      limits: [],
+      concurrency: [],
       isActive: true,
       createdAt: 0,
       updatedAt: 0,

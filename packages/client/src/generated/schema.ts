@@ -3412,6 +3412,8 @@ export interface components {
             retry_of: string | null;
             /** @description The batch with which it was accepted; null for other jobs. */
             batch_id: string | null;
+            /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request"; null for a job that waits for none. */
+            waiting_for: string | null;
             /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
             agent_overrides: components["schemas"]["AgentOverrides"] | null;
             /** @description The version of the agent at the last request of the job to a model; null where it has asked none. */
@@ -3845,6 +3847,8 @@ export interface components {
             agent_id?: string;
             /** @description As x-user-id of an execution. */
             user_id?: string;
+            /** @description As x-concurrency-key of an execution. */
+            concurrency_key?: string;
             /**
              * Format: date-time
              * @description As x-run-at of an execution: when it may begin.
@@ -7895,6 +7899,8 @@ export interface operations {
                 "x-conversation-id"?: string;
                 /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-priority"?: string;
+                /** @description For skills that limit their runs per client-key: runs of the organization with the same text, of 1 to 200 characters, count together, and those without the header. It may be sent once: 400 validation_error where it is repeated. */
+                "x-concurrency-key"?: string;
                 /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
                 /** @description The job does not begin before this moment: ISO 8601 with a time zone, in the future, within 365 days. It is queued until then. It may be sent once: 400 validation_error where it is repeated. */
@@ -7948,6 +7954,8 @@ export interface operations {
                 "x-conversation-id"?: string;
                 /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-priority"?: string;
+                /** @description For skills that limit their runs per client-key: runs of the organization with the same text, of 1 to 200 characters, count together, and those without the header. It may be sent once: 400 validation_error where it is repeated. */
+                "x-concurrency-key"?: string;
                 /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
                 prefer?: string;
                 /** @description The job does not begin before this moment: ISO 8601 with a time zone, in the future, within 365 days. It is queued until then. It may be sent once: 400 validation_error where it is repeated. */

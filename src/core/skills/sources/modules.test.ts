@@ -153,6 +153,7 @@ describe('what a module becomes', () => {
       timeoutField: null,
       maxAttempts: 3,
       examples: [],
+      concurrency: [],
       config: {},
       continuesConversations: false,
       taskField: null,
@@ -209,6 +210,21 @@ describe('what stops the load', () => {
       'timeoutField must be the name of a property of parameters with the type integer and with minimum and maximum from 1 to 86400000, got "none"',
       { timeoutField: 'none' },
     ],
+    ['concurrency limit must be an integer from 1 to 10000, got 0', { concurrency: { limit: 0 } }],
+    [
+      'concurrency per must be one of platform, organization, agent, user, key, client-key, got "team"',
+      { concurrency: [{ limit: 5 }, { limit: 1, per: 'team' }] },
+    ],
+    [
+      'concurrency has two limits per user',
+      {
+        concurrency: [
+          { limit: 5, per: 'user' },
+          { limit: 1, per: 'user' },
+        ],
+      },
+    ],
+    ['concurrency has the unknown field "max"', { concurrency: { limit: 5, max: 1 } }],
     [
       'timeoutField must be the name of a property of parameters with the type integer and with minimum and maximum from 1 to 86400000, got "ms"',
       {

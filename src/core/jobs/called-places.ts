@@ -1,0 +1,99 @@
+/**
+ * The places of skills that a run calls: by its code as a step, or by its model as a tool. A call waits until its gates have
+ * places, and meanwhile the run yields its slot; the end of the run ends the wait. What is called within a call that has a
+ * place, or within a job that has one, needs no second one at the same gate.
+ */
+import { aborted } from '../../kernel/aborted.ts';
+import { LeaseLostError, patiently } from '../journal/claim-writes.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import { skillKeyParts } from '../skills/registry.ts';
+import { type Attempt, yieldSlot } from './attempt.ts';
+import type { Gate } from './gates.ts';
+
+/** A call that has places. */
+interface PlacedCall {
+  readonly path: string;
+  readonly gates: readonly string[];
+}
+
+export class CalledPlaces {
+  readonly #attempt: Attempt;
+  /** By the number of the step. */
+  readonly #placed = new Map<number, PlacedCall>();
+  readonly #waiting = new Set<() => void>();
+
+  constructor(attempt: Attempt) {
+    this.#attempt = attempt;
+  }
+
+  /** Waits until the call of a skill, which is `part` of the run, has its places. Rejects once the signal aborts. */
+  async take(skill: string, { path, step }: RunPart, signal: AbortSignal): Promise<void> {
+    const gates = this.#gatesOf(skill, path);
+    if (gates.length === 0 || step === null) return;
+    const { job, runs } = this.#attempt;
+    this.#placed.set(step, { path, gates: gates.map(({ name }) => name) });
+    let resume: (() => void) | undefined;
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const woken = Promise.withResolvers<void>();
+        const wake = () => woken.resolve();
+        this.#waiting.add(wake);
+        try {
+          const call = { claim: job, n: step, gates };
+          const taken = await patiently(() => runs.places.takeForCall(call));
+          if (taken === null) throw new LeaseLostError();
+          if (taken) return;
+          resume ??= yieldSlot(this.#attempt);
+          await Promise.race([woken.promise, aborted(signal)]);
+        } finally {
+          this.#waiting.delete(wake);
+        }
+      }
+    } catch (error) {
+      await this.give(step);
+      throw error;
+    } finally {
+      resume?.();
+    }
+  }
+
+  /** The call has ended: gives its places back. */
+  async give(step: number | null): Promise<void> {
+    if (step === null || !this.#placed.delete(step)) return;
+    const { job, runs } = this.#attempt;
+    try {
+      await patiently(() => runs.places.releaseCall(job, step));
+    } catch (err) {
+      // They go with the claim of the job.
+      runs.context.log.warn(
+        { err, job_id: job.id },
+        'places of a call are kept until its run ends',
+      );
+    }
+  }
+
+  /** A place may be free for one of the calls that wait. */
+  wake(): void {
+    for (const wake of this.#waiting) wake();
+  }
+
+  /** The gates of the called skill, but those at which the job has a place, or a call around this one. */
+  #gatesOf(skill: string, path: string): readonly Gate[] {
+    const { job, runs } = this.#attempt;
+    const [skill_category, skill_version, skill_name] = skillKeyParts(skill);
+    const called = { ...job, skill_category, skill_version, skill_name };
+    const gates = runs.places.gatesOf(called);
+    if (gates.length === 0) return gates;
+    const covered = new Set(runs.places.gatesOf(job).map(({ name }) => name));
+    for (const outer of this.#placed.values()) {
+      if (path.startsWith(`${outer.path}/`)) for (const name of outer.gates) covered.add(name);
+    }
+    return gates.filter(({ name }) => !covered.has(name));
+  }
+}
+
+export function calledPlacesOf(attempt: Attempt): CalledPlaces {
+  attempt.places ??= new CalledPlaces(attempt);
+  return attempt.places;
+}

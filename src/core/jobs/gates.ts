@@ -1,0 +1,115 @@
+/**
+ * Gates: may this job start now, and if not, what does it wait for? A gate is a limit together with whose work it counts, such
+ * as the runs of one skill for one user. A job passes when each of its gates has a free place and nothing waits there; else it
+ * is held at the first that has none. Pure: what is taken comes from the rows (`places.ts`).
+ */
+import type { LimitScope } from '../skills/definition.ts';
+import type { SkillLimit } from '../skills/limits.ts';
+import { type SkillColumns, skillKey } from '../skills/registry.ts';
+
+/** Characters of a client's own key. */
+export const concurrencyKeyMax = 200;
+
+export interface Gate {
+  readonly name: string;
+  /** Places. */
+  readonly limit: number;
+}
+
+/** What decides which gates work has. */
+export interface GatedWork extends SkillColumns {
+  readonly organization_id: string;
+  readonly agent_id: string;
+  readonly api_key_id: string;
+  readonly user_id: string;
+  readonly concurrency_key?: string | null | undefined;
+}
+
+/** How a gate stands. */
+export interface GateUse {
+  /** Places that are taken. */
+  taken: number;
+  /** Whether work waits for a place. */
+  readonly isContested: boolean;
+}
+
+/** Between the limit and whose work it counts; no name of a skill has it. */
+const ofWhom = ' = ';
+const isFirstOfLine = /^concurrency of (\S+)(?: per (\S+))?/;
+
+/** The gates of work on a skill that has these limits. */
+export function gatesOf(limits: readonly SkillLimit[], work: GatedWork): Gate[] {
+  const { skill_category, skill_version, skill_name } = work;
+  const skill = `concurrency of ${skillKey(skill_category, skill_version, skill_name)}`;
+  return limits.map(({ limit, per }) => ({
+    name: per === 'platform' ? skill : `${skill} per ${per}${ofWhom}${whoseWork(per, work)}`,
+    limit,
+  }));
+}
+
+/** Users, agents and the keys of clients are told apart by organization. */
+function whoseWork(per: Exclude<LimitScope, 'platform'>, work: GatedWork): string {
+  const { organization_id } = work;
+  switch (per) {
+    case 'organization':
+      return organization_id;
+    case 'agent':
+      return `${organization_id} ${work.agent_id}`;
+    case 'user':
+      return `${organization_id} ${work.user_id}`;
+    case 'key':
+      return work.api_key_id;
+    case 'client-key':
+      return `${organization_id} ${work.concurrency_key ?? ''}`;
+  }
+}
+
+/** What a job that is held at a gate waits for, in words. */
+export function waitingFor(gate: string): string {
+  return gate.split(ofWhom, 1)[0] as string;
+}
+
+/** The places of a gate now; any number where its limit was removed. */
+export function placesOf(gate: string, limits: ReadonlyMap<string, readonly SkillLimit[]>): number {
+  const [, skill = '', per = 'platform'] = isFirstOfLine.exec(gate) ?? [];
+  const limit = limits.get(skill)?.find((one) => one.per === per);
+  return limit?.limit ?? Number.POSITIVE_INFINITY;
+}
+
+/** Work that may begin, and the places that it takes. */
+export interface Passing {
+  readonly id: string;
+  readonly gates: readonly Gate[];
+}
+
+/**
+ * Which of the works pass, in their order, and at which gate each of the others is held. `own` names the places that works
+ * have already, as `gate id`.
+ */
+export function passGates(
+  works: readonly Passing[],
+  uses: ReadonlyMap<string, GateUse>,
+  own: ReadonlySet<string> = new Set(),
+): { readonly passed: Passing[]; readonly held: { readonly id: string; readonly gate: string }[] } {
+  const passed: Passing[] = [];
+  const held: { id: string; gate: string }[] = [];
+  const taken = new Map<string, number>();
+  const use = (name: string) => taken.get(name) ?? uses.get(name)?.taken ?? 0;
+  const contested = new Set([...uses].flatMap(([name, one]) => (one.isContested ? [name] : [])));
+  for (const { id, gates } of works) {
+    const needed = gates.filter(({ name }) => !own.has(placeOf(name, id)));
+    const full = needed.find(({ name, limit }) => contested.has(name) || use(name) >= limit);
+    if (full === undefined) {
+      for (const { name } of needed) taken.set(name, use(name) + 1);
+      passed.push({ id, gates: needed });
+    } else {
+      // Those behind it wait too, so that they begin in their order.
+      contested.add(full.name);
+      held.push({ id, gate: full.name });
+    }
+  }
+  return { passed, held };
+}
+
+/** A place of a job, as a text. */
+export const placeOf = (gate: string, id: string) => `${gate}\n${id}`;

@@ -1,0 +1,316 @@
+/** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
+import { describe, expect, test } from 'vitest';
+import type { JobRow } from '../../src/core/jobs/jobs.store.ts';
+import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+
+const facts = (name: string, concurrency: SkillConcurrency | SkillConcurrency[] = []) => ({
+  category: 'test',
+  name,
+  version: 'v1.0',
+  displayName: name,
+  description: name,
+  parameters: { type: 'object' },
+  output: {},
+  concurrency,
+});
+const limited = { category: 'test', name: 'limited', version: 'v1.0' };
+const words = 'concurrency of test/v1.0/limited';
+
+/** What a gate records has to fit the jobs: places only of jobs that may begin or run, and a row for each gate with waits. */
+async function expectGatesConsistent({ database }: JobsWorld) {
+  await expectConsistent(database);
+  const db = database.read.kysely;
+  const jobs = new Map((await db.selectFrom('jobs').selectAll().execute()).map((j) => [j.id, j]));
+  const places = await db.selectFrom('places').selectAll().execute();
+  for (const { job_id } of places) {
+    expect(['queued', 'active']).toContain(jobs.get(job_id)?.status);
+    expect(jobs.get(job_id)).toMatchObject({ held_by: null, gated: 1 });
+  }
+  const gates = new Set((await db.selectFrom('gates').select('name').execute()).map((g) => g.name));
+  for (const { held_by, status } of jobs.values()) {
+    if (held_by === null) continue;
+    expect(gates).toContain(held_by);
+    expect(['queued', 'waiting']).toContain(status);
+  }
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  async function worldOf(
+    concurrency: SkillConcurrency | SkillConcurrency[],
+    options: Parameters<typeof jobsWorld>[1] = {},
+  ) {
+    const world = await jobsWorld(engine, options);
+    await limitTo(world, concurrency);
+    return world;
+  }
+  const limitTo = (world: JobsWorld, concurrency: SkillConcurrency | SkillConcurrency[]) =>
+    world.skills.register([facts('echo'), facts('limited', concurrency)]);
+  const submit = (world: JobsWorld, fields: Parameters<JobsWorld['submit']>[0] = {}) =>
+    world.submit({ skill: limited, ...fields });
+  const waitingFor = async (world: JobsWorld, id: string) =>
+    (await world.jobs.get('default', id)).waiting_for;
+  const heldBy = async (world: JobsWorld, jobs: readonly { id: string }[]) =>
+    Promise.all(jobs.map(async ({ id }) => (await world.row(id)).held_by));
+
+  test('a job beyond the limit waits, says for what, and is announced when a place is free', async () => {
+    const world = await worldOf({ limit: 2 });
+    const [first, second, third] = [await submit(world), await submit(world), await submit(world)];
+    expect(await waitingFor(world, first.id)).toBeNull();
+    expect(await waitingFor(world, third.id)).toBe(words);
+    expect(world.hints.map(({ id }) => id)).toEqual([first.id, second.id]);
+    expect(await world.attempt(third.id, completed())).toBe(false);
+    const { run, ended } = await world.begin(second.id);
+
+    run.end(completed());
+    await ended;
+
+    expect(await waitingFor(world, third.id)).toBeNull();
+    expect(world.hints.map(({ id }) => id)).toEqual([first.id, second.id, third.id]);
+    await world.attempt(first.id, completed());
+    await world.attempt(third.id, completed());
+    await expectGatesConsistent(world);
+    const { kysely } = world.database.read;
+    expect(await kysely.selectFrom('places').selectAll().execute()).toEqual([]);
+    expect(await kysely.selectFrom('gates').selectAll().execute()).toEqual([]);
+  });
+
+  test('of a batch as many jobs as the limit may begin, also where they begin as they are accepted', async () => {
+    const world = await worldOf({ limit: 2 }, { freeSlots: () => 9 });
+
+    const accepted = await world.database.write((tx) =>
+      world.acceptor.acceptWithin(
+        tx,
+        Array.from({ length: 5 }, () => world.request({ skill: limited })),
+      ),
+    );
+
+    const ids = accepted.map((one) => (one as { job: { id: string } }).job.id);
+    expect(world.begun.map(({ id }) => id)).toEqual(ids.slice(0, 2));
+    expect(
+      await heldBy(
+        world,
+        ids.map((id) => ({ id })),
+      ),
+    ).toEqual([null, null, words, words, words]);
+    await expectGatesConsistent(world);
+  });
+
+  test.each<[LimitScope, Parameters<JobsWorld['submit']>[0]]>([
+    ['user', { userId: 'another' }],
+    ['agent', { agentId: 'another' }],
+    ['client-key', { concurrencyKey: 'another' }],
+  ])('a limit per %s counts what is alike', async (per, other) => {
+    const world = await worldOf({ limit: 1, per });
+
+    const jobs = [await submit(world), await submit(world), await submit(world, other)];
+
+    const [first, second, third] = await Promise.all(jobs.map(({ id }) => waitingFor(world, id)));
+    expect([first, second, third]).toEqual([null, `${words} per ${per}`, null]);
+  });
+
+  test.each(['organization', 'key'] as const)(
+    'a limit per %s counts what is alike',
+    async (per) => {
+      const world = await worldOf({ limit: 1, per });
+      const { organizationId, keyId: apiKeyId } = await world.callerOf('acme');
+      const other = { organizationId, apiKeyId };
+
+      const jobs = [await submit(world), await submit(world), await submit(world, other)];
+
+      const [first, second, third] = await heldBy(world, jobs);
+      expect([first, third]).toEqual([null, null]);
+      expect(second).toContain(`${words} per ${per}`);
+    },
+  );
+
+  test('the smallest of several limits counts', async () => {
+    const world = await worldOf([{ limit: 3 }, { limit: 1, per: 'user' }]);
+
+    const jobs: { id: string }[] = [];
+    for (const userId of ['a', 'a', 'b', 'c', 'd']) jobs.push(await submit(world, { userId }));
+
+    const waiting = await Promise.all(jobs.map(({ id }) => waitingFor(world, id)));
+    expect(waiting).toEqual([null, `${words} per user`, null, null, words]);
+  });
+
+  test('places go round over organizations, and to the higher priority within one', async () => {
+    const world = await worldOf({ limit: 1 });
+    const { organizationId, keyId: apiKeyId } = await world.callerOf('quiet');
+    const quiet = { organizationId, apiKeyId };
+    const names = new Map<string, string>();
+    const add = async (name: string, fields = {}) => {
+      names.set((await submit(world, fields)).id, name);
+    };
+    for (const name of ['a', 'b', 'c', 'd']) await add(name, { priority: 1 });
+    await add('urgent', { priority: 0 });
+    await add('quiet 1', quiet);
+    await add('quiet 2', quiet);
+
+    const order: (string | undefined)[] = [];
+    for (let i = 0; i < 7; i++) {
+      const id = world.hints.at(-1)?.id ?? '';
+      order.push(names.get(id));
+      await world.attempt(id, completed());
+    }
+
+    expect(order).toEqual(['a', 'urgent', 'quiet 1', 'b', 'quiet 2', 'c', 'd']);
+    await expectGatesConsistent(world);
+  });
+
+  test('the place of a process that died goes to the next job when its lease has ended', async () => {
+    const world = await worldOf({ limit: 1 });
+    const [lost, next] = [await submit(world), await submit(world)];
+    await world.worker('dead').begin(lost.id);
+    world.clock.advance(leaseMs);
+
+    await world.recovery.sweep();
+
+    expect(await heldBy(world, [next])).toEqual([null]);
+    expect(world.hints.map(({ id }) => id)).toContain(next.id);
+    world.clock.advance(leaseMs);
+    // It waits behind the other for its second attempt.
+    expect(await world.attempt(lost.id, completed())).toBe(false);
+    expect(await waitingFor(world, lost.id)).toBe(words);
+    await world.attempt(next.id, completed());
+    expect(await world.attempt(lost.id, completed())).toBe(true);
+    await expectGatesConsistent(world);
+  });
+
+  test('a failed attempt gives its place back until the next one', async () => {
+    const world = await worldOf({ limit: 1 });
+    const [first, second] = [await submit(world), await submit(world)];
+
+    await world.attempt(first.id, failed());
+
+    expect(await heldBy(world, [second])).toEqual([null]);
+    await expectGatesConsistent(world);
+  });
+
+  test('a cancelled job gives its place back, and a held one leaves the gate', async () => {
+    const world = await worldOf({ limit: 1 });
+    const jobs = [await submit(world), await submit(world), await submit(world)];
+    const [first, second, third] = jobs as [JobRow, JobRow, JobRow];
+
+    await world.jobs.cancel('default', second.id);
+    expect(await heldBy(world, jobs)).toEqual([null, null, words]);
+    await world.jobs.cancel('default', first.id);
+
+    expect(await heldBy(world, jobs)).toEqual([null, null, null]);
+    expect(await world.attempt(third.id, completed())).toBe(true);
+    await expectGatesConsistent(world);
+  });
+
+  test('a job that is put off gives its place back, and finds its gate when it is due', async () => {
+    const world = await worldOf({ limit: 1 });
+    const [first, second] = [await submit(world), await submit(world)];
+    const later = new Date(world.clock.now() + 60_000).toISOString();
+
+    await world.jobs.change('default', first.id, { run_at: later });
+
+    expect(await heldBy(world, [first, second])).toEqual([null, null]);
+    const { run, ended } = await world.begin(second.id);
+    world.clock.advance(60_000);
+    expect(await world.attempt(first.id, completed())).toBe(false);
+    expect(await waitingFor(world, first.id)).toBe(words);
+    run.end(completed());
+    await ended;
+    expect(await world.attempt(first.id, completed())).toBe(true);
+    await expectGatesConsistent(world);
+  });
+
+  test('a limit that is raised lets jobs go at the next sweep, and one that is removed all of them', async () => {
+    const world = await worldOf({ limit: 1 });
+    const jobs: { id: string }[] = [];
+    for (let i = 0; i < 12; i++) jobs.push(await submit(world));
+    const heldCount = async () => (await heldBy(world, jobs)).filter((one) => one !== null).length;
+    expect(await heldCount()).toBe(11);
+
+    await limitTo(world, { limit: 4 });
+    await world.recovery.sweep();
+    expect(await heldCount()).toBe(8);
+    await limitTo(world, []);
+    await world.recovery.sweep();
+
+    expect(await heldCount()).toBe(0);
+    for (const { id } of jobs) await world.attempt(id, completed());
+    await expectGatesConsistent(world);
+  });
+
+  test('a limit that is lowered lets no job begin until enough have ended', async () => {
+    const world = await worldOf({ limit: 3 });
+    const jobs: { id: string }[] = [];
+    for (let i = 0; i < 5; i++) jobs.push(await submit(world));
+    const runs: Awaited<ReturnType<JobsWorld['begin']>>[] = [];
+    for (const { id } of jobs.slice(0, 3)) runs.push(await world.begin(id));
+    await limitTo(world, { limit: 1 });
+
+    const left: number[] = [];
+    for (const { run, ended } of runs) {
+      run.end(completed());
+      await ended;
+      left.push((await heldBy(world, jobs)).filter((one) => one !== null).length);
+    }
+
+    expect(left).toEqual([2, 2, 1]);
+    await expectGatesConsistent(world);
+  });
+
+  test('processes that claim at once never run more jobs than the limit, and all of them end', async () => {
+    const world = await worldOf({ limit: 3 });
+    const workers = ['a', 'b', 'c'].map((name) =>
+      world.worker(name, { yieldSlot: () => () => {} }),
+    );
+    const ids: string[] = [];
+    await Promise.all(Array.from({ length: 40 }, async () => ids.push((await submit(world)).id)));
+    let running = 0;
+    let most = 0;
+    let ended = 0;
+
+    const work = async (worker: (typeof workers)[number], id: string) => {
+      const done = await worker.attempt(id, completed(), async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await world.database.read.kysely.selectFrom('jobs').select('id').execute();
+        running -= 1;
+      });
+      if (done) ended += 1;
+    };
+    for (let round = 0; ended < 40 && round < 200; round++) {
+      await Promise.all(ids.flatMap((id) => workers.map((worker) => work(worker, id))));
+    }
+
+    expect({ most: most <= 3, ended }).toEqual({ most: true, ended: 40 });
+    await expectGatesConsistent(world);
+  });
+
+  test('jobs that were queued before their skill had a limit are held when their turn comes', async () => {
+    const world = await worldOf([]);
+    const jobs = [await submit(world), await submit(world), await submit(world)];
+    await limitTo(world, { limit: 1 });
+    const [first, second, third] = jobs as [JobRow, JobRow, JobRow];
+
+    const { run, ended } = await world.begin(first.id);
+    expect(await world.attempt(second.id, completed())).toBe(false);
+    expect(await world.attempt(third.id, completed())).toBe(false);
+    expect(await heldBy(world, jobs)).toEqual([null, words, words]);
+    run.end(completed());
+    await ended;
+
+    expect(await heldBy(world, jobs)).toEqual([null, null, words]);
+    await expectGatesConsistent(world);
+  });
+
+  test('a job of another skill begins beside those that wait', async () => {
+    const world = await worldOf({ limit: 1 });
+    await submit(world);
+    await submit(world);
+
+    const other = await world.submit();
+
+    expect(await world.attempt(other.id, completed())).toBe(true);
+    await expectGatesConsistent(world);
+  });
+});
