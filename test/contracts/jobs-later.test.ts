@@ -152,6 +152,17 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await row(job.id)).status).toBe('completed');
     });
 
+    test('moves behind its expiry once it has begun', async () => {
+      const { submit, jobs, clock, attempt, row } = await jobsWorld(engine);
+      const job = await submit({ timing: { expiresInMs: hour } });
+      await attempt(job.id, failed());
+      const late = clock.now() + 2 * hour;
+
+      await jobs.change(org, job.id, { run_at: new Date(late).toISOString() });
+
+      expect((await row(job.id)).run_at).toBe(late);
+    });
+
     test('does not move behind its expiry', async () => {
       const { submit, jobs, clock } = await jobsWorld(engine);
       const job = await submit({ timing: { expiresInMs: hour } });
@@ -207,6 +218,20 @@ describe.each(await engines())('on $name', (engine) => {
       const { submit, clock, attempt, recovery, row } = await jobsWorld(engine);
       const job = await submit({ timing: { expiresInMs: hour } });
       await attempt(job.id, failed());
+
+      clock.advance(2 * hour);
+      await recovery.sweep();
+
+      expect(await attempt(job.id, completed())).toBe(true);
+      expect((await row(job.id)).status).toBe('completed');
+    });
+
+    test('goes on once a run that had begun was handed back, whatever became of later claims', async () => {
+      const { submit, clock, attempt, worker, recovery, row } = await jobsWorld(engine);
+      const job = await submit({ timing: { expiresInMs: hour } });
+      await attempt(job.id, { kind: 'aborted' });
+      expect(await row(job.id)).toMatchObject({ status: 'queued', attempt: 0 });
+      await worker('without', { isLoaded: () => false }).perform(job.id);
 
       clock.advance(2 * hour);
       await recovery.sweep();

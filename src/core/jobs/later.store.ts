@@ -56,13 +56,32 @@ export function forgetBeginnings(tx: Transaction, ids: readonly string[]): Promi
   return tx.each(forget, [{ ids }]);
 }
 
-/** Sets when a queued job may begin; undefined where it is not queued, or would have expired by then. */
+const keep = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
+  db
+    .updateTable('jobs')
+    .set({ expires_at: null })
+    .where(idIn(dialect, listOf(p, 'ids')))
+    .where('status', '=', sql.lit('queued')),
+);
+
+/** Records that the jobs, which have begun and which the transaction has put back into the queue, do not expire any more. */
+export function endExpiry(tx: Transaction, ids: readonly string[]): Promise<void> {
+  return tx.each(keep, [{ ids }]);
+}
+
+/** Sets when a queued job may begin; undefined where it is not queued, or would have expired before it began. */
 export const setRunAt = firstRow<{ id: string; run_at: number }, Transaction>()((db, p) =>
   db
     .updateTable('jobs')
     .set({ run_at: p('run_at'), due_at: p('run_at'), held_by: null })
     .where('id', '=', p('id'))
     .where('status', '=', sql.lit('queued'))
-    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', p('run_at'))]))
+    .where((eb) =>
+      eb.or([
+        eb('expires_at', 'is', null),
+        eb('started_at', 'is not', null),
+        eb('expires_at', '>', p('run_at')),
+      ]),
+    )
     .returning([...hintedColumns, 'epoch', 'gated']),
 );

@@ -33,7 +33,7 @@ import {
   type Unclaimed,
 } from './families.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
-import { forgetBeginnings } from './later.store.ts';
+import { endExpiry, forgetBeginnings } from './later.store.ts';
 import type { Places } from './places.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { ScheduledRuns } from './scheduled-runs.ts';
@@ -183,7 +183,7 @@ async function settleAll(
   const decided = await withDueWaits(tx, await withoutUnwanted(settler, tx, advanced));
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
-  await forgetUnbegun(tx, recorded);
+  await recordBegun(tx, recorded);
   // `lockAgents` has locked their agents before the jobs.
   if (recorded.some(hasMemory)) await parts.memories.keep(tx, recorded.flatMap(memoryOf));
   // Before the messages of the outcome: the steps under way are older.
@@ -198,14 +198,20 @@ async function settleAll(
   return settled.map((one) => one?.transition.status ?? null);
 }
 
-/** A claim that did not begin the code of its run does not keep the job from expiring. */
-async function forgetUnbegun(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
-  const ids: string[] = [];
+/**
+ * A claim that did not begin the code of its run does not keep the job from expiring. One that did and was handed back does:
+ * no attempt tells of it, and a later claim may not begin.
+ */
+async function recordBegun(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
+  const [begun, unbegun]: [string[], string[]] = [[], []];
   for (const { job, outcome, transition } of recorded) {
     if (job.expires_at === null || job.attempt > 1 || transition.status !== 'queued') continue;
-    if (outcome.kind === 'unbegun' || outcome.kind === 'deferred') ids.push(job.id);
+    const hasNotBegun = outcome.kind === 'unbegun' || outcome.kind === 'deferred';
+    if (hasNotBegun) unbegun.push(job.id);
+    else if (transition.refund === 1) begun.push(job.id);
   }
-  if (ids.length > 0) await forgetBeginnings(tx, ids);
+  if (unbegun.length > 0) await forgetBeginnings(tx, unbegun);
+  if (begun.length > 0) await endExpiry(tx, begun);
 }
 
 async function cancelFrom(
