@@ -5,7 +5,7 @@
 import type { FastifyRequest, RouteOptions } from 'fastify';
 import type { TObject, TSchema } from 'typebox';
 import { invalid, invalidIn, PlatformError } from '../../kernel/errors.ts';
-import { dayIssue, isDay, momentIssue, momentOf } from '../../kernel/moment.ts';
+import { dayIssue, isDay, requireMoment } from '../../kernel/moment.ts';
 import { isCleanText } from '../../kernel/text.ts';
 import { slugPattern } from './schemas.ts';
 import { unreadableParameter } from './url.ts';
@@ -137,10 +137,7 @@ function textReader(name: string, rules: Rules): ParameterReader {
       const issue = check(text);
       if (issue !== null) throw invalid(name, issue);
     }
-    if (format !== 'date-time') return text;
-    const ms = momentOf(text);
-    if (ms === null) throw invalid(name, momentIssue);
-    return ms;
+    return format === 'date-time' ? requireMoment(name, text) : text;
   };
 }
 

@@ -13,7 +13,7 @@ import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { invalid, invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
 import { allAgents, isId, newId } from '../../kernel/ids.ts';
 import { compileSchema } from '../../kernel/json-schema.ts';
-import { momentIssue, momentOf } from '../../kernel/moment.ts';
+import { requireMoment } from '../../kernel/moment.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import type { Context } from '../context/context.ts';
 import { appendEvents } from '../events/outbox.ts';
@@ -250,10 +250,8 @@ function timingOf(item: Item): JobTiming | undefined {
   if (run_at !== undefined && delay_seconds !== undefined) {
     throw invalid('delay_seconds', 'must not be sent together with run_at');
   }
-  const runAt = run_at === undefined ? undefined : momentOf(run_at);
-  if (runAt === null) throw invalid('run_at', momentIssue);
   return {
-    runAt,
+    runAt: run_at === undefined ? undefined : requireMoment('run_at', run_at),
     delayMs: delay_seconds === undefined ? undefined : delay_seconds * 1000,
     expiresInMs: expires_in === undefined ? undefined : expires_in * 1000,
   };

@@ -2,7 +2,7 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { invalid, notFound, PlatformError } from '../../kernel/errors.ts';
-import { momentIssue, momentOf } from '../../kernel/moment.ts';
+import { requireMoment } from '../../kernel/moment.ts';
 import type { Context } from '../context/context.ts';
 import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import { findJob, type JobRow } from './jobs.store.ts';
@@ -41,8 +41,7 @@ export async function changeJob(
 ): Promise<void> {
   if (run_at === undefined) throw invalid('run_at', 'is required');
   const now = clock.now();
-  const runAt = run_at === null ? now : momentOf(run_at);
-  if (runAt === null) throw invalid('run_at', momentIssue);
+  const runAt = run_at === null ? now : requireMoment('run_at', run_at);
   if (run_at !== null) refuseMoment('run_at', runAt, now);
   await database.write(async (tx) => {
     const changed = await setRunAt(tx, { id: job.id, run_at: runAt });

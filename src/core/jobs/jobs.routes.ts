@@ -14,6 +14,7 @@ import { hasScopes } from '../../kernel/caller.ts';
 import { invalid } from '../../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
 import { JobEventSchema, type JobEventType } from './job-events.schemas.ts';
+import { jobFilters } from './job-filters.schemas.ts';
 import {
   boundedTotalMax,
   walkedMaxOfKey,
@@ -30,7 +31,6 @@ import {
   JobListItem,
   JobStatus,
   ListedJob,
-  TriggerType,
 } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
 
@@ -48,17 +48,7 @@ const listSchema = {
     '`parent_job_id` and the statuses active, failed and cancelled, which are found wherever they are.',
   querystring: Type.Object({
     status: Type.Optional({ ...JobStatus, description: 'Jobs of this status.' }),
-    agent_id: Type.Optional(FilterText('Jobs of this agent.')),
-    skill_category: Type.Optional(FilterText('Jobs of skills of this category.')),
-    skill_name: Type.Optional(FilterText('Jobs of skills of this name.')),
-    skill_version: Type.Optional(FilterText('Jobs of this version.')),
-    trigger_type: Type.Optional({
-      ...TriggerType,
-      description: 'Jobs that were started in this way.',
-    }),
-    conversation_id: Type.Optional({ ...Id, description: 'Jobs of this conversation.' }),
-    parent_job_id: Type.Optional({ ...Id, description: 'Jobs that the run of this job started.' }),
-    batch_id: Type.Optional({ ...Id, description: 'Jobs of this batch.' }),
+    ...jobFilters,
     user_id: Type.Optional(
       FilterText(
         `The newest ${walkedMaxOfUser} jobs for this user, whom x-user-id named; with \`status\` queued, active or waiting, all of them.`,

@@ -2,12 +2,11 @@
 import { type Static, Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
-import { FilterText, Id, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import { Timestamp, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import { invalid } from '../../kernel/errors.ts';
-import { momentIssue, momentOf } from '../../kernel/moment.ts';
+import { requireMoment } from '../../kernel/moment.ts';
+import { jobFilters } from './job-filters.schemas.ts';
 import type { JobFilters } from './job-lists.store.ts';
-import { TriggerType } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
 import { CancelledJobs, RetriedJobs } from './many-jobs.schemas.ts';
 import type { ManyCommand } from './many-jobs.ts';
@@ -15,16 +14,7 @@ import type { ManyCommand } from './many-jobs.ts';
 const operation = { tags: ['Jobs'], security: [{ apiKey: [] }] };
 
 const fields = {
-  agent_id: Type.Optional(FilterText('Jobs of this agent.')),
-  skill_category: Type.Optional(FilterText('Jobs of skills of this category.')),
-  skill_name: Type.Optional(FilterText('Jobs of skills of this name.')),
-  skill_version: Type.Optional(FilterText('Jobs of this version.')),
-  trigger_type: Type.Optional(TriggerType),
-  conversation_id: Type.Optional(Id),
-  parent_job_id: Type.Optional(Id),
-  batch_id: Type.Optional({ ...Id, description: 'Jobs of this batch.' }),
-  user_id: Type.Optional(FilterText('Jobs for this user, whom x-user-id named.')),
-  api_key_id: Type.Optional(Id),
+  ...jobFilters,
   created_after: Type.Optional(Timestamp),
   created_before: Type.Optional(Timestamp),
   dry_run: Type.Optional(
@@ -96,15 +86,10 @@ function commandOf({ dry_run = false, after, ...given }: Body): ManyCommand {
   const { created_after, created_before, ...equal } = given;
   const filters: JobFilters = {
     ...equal,
-    created_after: momentIn('created_after', created_after),
-    created_before: momentIn('created_before', created_before),
+    created_after:
+      created_after === undefined ? undefined : requireMoment('created_after', created_after),
+    created_before:
+      created_before === undefined ? undefined : requireMoment('created_before', created_before),
   };
   return { filters, isDryRun: dry_run, after };
-}
-
-function momentIn(name: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const ms = momentOf(text);
-  if (ms === null) throw invalid(name, momentIssue);
-  return ms;
 }

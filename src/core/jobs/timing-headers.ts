@@ -2,11 +2,8 @@
 import type { FastifyRequest } from 'fastify';
 import { OnceGiven, onceGiven } from '../../adapters/http/idempotency-key.ts';
 import { invalid } from '../../kernel/errors.ts';
-import { momentIssue, momentOf } from '../../kernel/moment.ts';
+import { requireMoment } from '../../kernel/moment.ts';
 import { aheadMaxDays, aheadMaxSeconds, type JobTiming } from './timing.ts';
-
-/** Longer texts are no timestamps. */
-const momentMax = 40;
 
 export const timingHeaders = {
   'x-run-at': OnceGiven(
@@ -33,16 +30,10 @@ export function timingOf(request: FastifyRequest): JobTiming | undefined {
     throw invalid('x-delay-seconds', 'must not be sent together with x-run-at');
   }
   return {
-    runAt: runAt === undefined ? undefined : momentOfHeader(runAt),
+    runAt: runAt === undefined ? undefined : requireMoment('x-run-at', runAt),
     delayMs: delay === undefined ? undefined : millisecondsOf('x-delay-seconds', delay, 0),
     expiresInMs: expiresIn === undefined ? undefined : millisecondsOf('x-expires-in', expiresIn, 1),
   };
-}
-
-function momentOfHeader(text: string): number {
-  const ms = text.length > momentMax ? null : momentOf(text);
-  if (ms === null) throw invalid('x-run-at', momentIssue);
-  return ms;
 }
 
 function millisecondsOf(name: string, text: string, least: number): number {
