@@ -93,7 +93,7 @@ export class Deliverer {
     const { database, clock } = this.#context;
     const { clockSkewMs = 0 } = this.#times;
     const found = await findWaiting(database.read, { ids, now: clock.now() + clockSkewMs });
-    for (const { id, host } of found) this.#lanes.add(host, id);
+    for (const { id, host, organization_id } of found) this.#lanes.add(host, id, organization_id);
   }
 
   /** Claims the deliveries that are due; null for the others, in the order of `ids`. */

@@ -57,7 +57,7 @@ export const findWaiting = allRows<{ ids: readonly string[]; now: number }>()((d
     )
     .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
     .where('webhooks.active', '=', 1)
-    .select(['waiting.delivery_id as id', 'webhooks.host']),
+    .select(['waiting.delivery_id as id', 'webhooks.host', 'webhooks.organization_id']),
 );
 
 const claimedColumns = [

@@ -27,13 +27,15 @@ function stage() {
     /** Running deliveries, of one host or of all. */
     at: (host = '') => [...running.keys()].filter((id) => id.startsWith(host)),
     most: () => most,
-    add(host: string, n: number) {
-      return Array.from({ length: n }, (_, i) => lanes.add(host, `${host}/${i}`));
+    add(host: string, n: number, organization = 'one') {
+      const idOf = (i: number) =>
+        organization === 'one' ? `${host}/${i}` : `${host}/${organization} ${i}`;
+      return Array.from({ length: n }, (_, i) => lanes.add(host, idOf(i), organization));
     },
     end,
     /** Answers quickly until the host counts as quick. */
     async prove(host: string) {
-      for (let i = 0; i < 20; i++) lanes.add(host, `${host}/proof ${i}`);
+      for (let i = 0; i < 20; i++) lanes.add(host, `${host}/proof ${i}`, 'one');
       await end([...running.keys()].filter((id) => id.startsWith(host)));
     },
   };
@@ -112,7 +114,7 @@ describe('the lanes', () => {
     add('a', 5);
     await end(at('a'), false);
 
-    for (let i = 0; i < 30; i++) lanes.add('a', `a/late ${i}`);
+    for (let i = 0; i < 30; i++) lanes.add('a', `a/late ${i}`, 'one');
 
     expect(at('a')).toHaveLength(2);
   });
@@ -126,7 +128,7 @@ describe('the lanes', () => {
     }
 
     for (let host = 0; host < 300; host++) {
-      for (let i = 0; i < 5; i++) lanes.add(`silent${host}.`, `silent${host}./late ${i}`);
+      for (let i = 0; i < 5; i++) lanes.add(`silent${host}.`, `silent${host}./late ${i}`, 'one');
     }
     expect(at('silent')).toHaveLength(125);
     for (let host = 0; host < 20; host++) add(`new${host}.`, 20);
@@ -151,13 +153,51 @@ describe('the lanes', () => {
   test('count a quick host as new after one slow answer', async () => {
     const { lanes, add, at, end, prove } = stage();
     await prove('changed');
-    lanes.add('changed', 'changed/slow');
+    lanes.add('changed', 'changed/slow', 'one');
     await end(['changed/slow'], false);
     for (let host = 0; host < 60; host++) add(`new${host}.`, 20);
 
     add('changed', 20);
 
     expect(at('changed')).toHaveLength(0);
+  });
+
+  test('start the first delivery of an organization beside one whose hosts hold all slots', () => {
+    const { add, at } = stage();
+    for (let host = 0; host < 60; host++) add(`loud${host}.`, 20);
+    expect(at()).toHaveLength(250);
+
+    add('quiet', 5, 'quiet');
+
+    expect(at('quiet')).toEqual(['quiet/quiet 0']);
+  });
+
+  test('start it also at a host for which another organization has a thousand', async () => {
+    const { add, at, begun, end } = stage();
+    add('shared', 1_000);
+
+    add('shared', 4, 'quiet');
+    expect(at('shared/quiet')).toHaveLength(1);
+    for (let i = 0; i < 6; i++) await end(at('shared/').slice(0, 1));
+
+    expect(begun.slice(20).map((id) => id.includes('quiet'))).toEqual([
+      ...[true, false, true, false, true, false],
+    ]);
+  });
+
+  test('keep 32 slots for such organizations, 4 of one host, and give them back', async () => {
+    const { add, at, end } = stage();
+    add('shared', 20);
+    for (let host = 0; host < 60; host++) add(`loud${host}.`, 20);
+    for (let i = 0; i < 6; i++) add('shared', 1, `other ${i}`);
+    for (let i = 0; i < 40; i++) add(`quiet${i}.`, 1, `quiet ${i}`);
+    expect(at('shared')).toHaveLength(24);
+    expect(at()).toHaveLength(282);
+
+    await end(at('quiet'));
+    add('late', 1, 'late');
+
+    expect(at('late')).toHaveLength(1);
   });
 
   test('refuse a delivery when the lane is full, and name the hosts of full lanes', async () => {
@@ -187,7 +227,7 @@ describe('the lanes', () => {
 
     await end(at('a').slice(1));
     expect(isStopped).toBe(false);
-    expect(lanes.add('b', 'b/0')).toBe(false);
+    expect(lanes.add('b', 'b/0', 'one')).toBe(false);
     await end(at('a'));
     await stopped;
 

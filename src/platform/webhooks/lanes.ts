@@ -3,7 +3,8 @@
  * fewer while the host answers slowly, so that a slow receiver delays only itself. Half of all slots are
  * reserved for hosts whose last answers were quick, so that other hosts, however many, cannot hold all
  * of them. A delivery without a slot waits in its lane. When the lane is full as well, the delivery is
- * refused, and the sweep finds it again. Lanes take turns. Their state is lost at a restart.
+ * refused, and the sweep finds it again. Lanes take turns, and in a lane organizations. Some slots are kept for
+ * organizations of which no delivery runs, as for jobs (`core/jobs/turns.ts`). The state of lanes is lost at a restart.
  */
 
 /** Slots of one host. */
@@ -24,6 +25,9 @@ const slotsMax = 500;
 /** Slots for hosts that are not quick, and of those the slots for slow hosts; the rest is for new ones. */
 const notQuickMax = 250;
 const slowMax = 125;
+/** Slots beyond all others for organizations of which no delivery runs, and how many of them one host has. */
+const keptMax = 32;
+const keptOfHost = 4;
 /** Deliveries that wait for a slot, in one lane and in all. */
 const laneWaitingMax = 1_000;
 const waitingMax = 20_000;
@@ -39,8 +43,9 @@ type HostSpeed = (typeof speeds)[number];
 
 interface Lane {
   readonly host: string;
-  /** In order of arrival. */
-  readonly waiting: Set<string>;
+  /** By organization, those whose turn is next first; in order of arrival. */
+  readonly waiting: Map<string, Set<string>>;
+  waitingCount: number;
   readonly running: Set<string>;
   /** How many of the last deliveries in a row were not answered quickly, and how many were. */
   slowStreak: number;
@@ -57,8 +62,10 @@ export class Lanes {
     new: new Set(),
     quick: new Set(),
   };
-  /** Running deliveries, by the speed of their host when they started. */
-  readonly #running: Record<HostSpeed, number> = { slow: 0, new: 0, quick: 0 };
+  /** Running deliveries, by the speed of their host when they started, or in kept slots. */
+  readonly #running: Record<HostSpeed | 'kept', number> = { slow: 0, new: 0, quick: 0, kept: 0 };
+  /** By organization. */
+  readonly #runningOf = new Map<string, number>();
   #waiting = 0;
   #isStopped = false;
   #onIdle: (() => void) | null = null;
@@ -68,13 +75,20 @@ export class Lanes {
     this.#deliver = deliver;
   }
 
-  /** Adds a delivery; ignores one that is waiting or running. False when there is no room. */
-  add(host: string, id: string): boolean {
-    if (this.#isStopped || this.#waiting >= waitingMax) return false;
+  /** Adds a delivery of an organization; ignores one that is waiting or running. False when there is no room. */
+  add(host: string, id: string, organizationId: string): boolean {
+    if (this.#isStopped) return false;
     const lane = this.#laneOf(host);
-    if (lane.running.has(id) || lane.waiting.has(id)) return true;
-    if (lane.waiting.size >= laneWaitingMax) return false;
-    lane.waiting.add(id);
+    if (lane.running.has(id) || lane.waiting.get(organizationId)?.has(id)) return true;
+    if (this.#isKeptSlotFor(lane, organizationId)) {
+      this.#start(lane, id, organizationId, 'kept');
+      return true;
+    }
+    if (this.#waiting >= waitingMax || lane.waitingCount >= laneWaitingMax) return false;
+    const own = lane.waiting.get(organizationId);
+    if (own === undefined) lane.waiting.set(organizationId, new Set([id]));
+    else own.add(id);
+    lane.waitingCount++;
     this.#waiting++;
     this.#enqueue(lane);
     this.#startAll();
@@ -84,7 +98,7 @@ export class Lanes {
   /** Hosts whose lanes are at least half full. */
   fullHosts(): string[] {
     const lanes = [...this.#lanes.values()];
-    const filled = lanes.filter(({ waiting }) => waiting.size >= laneWaitingMax / 2);
+    const filled = lanes.filter(({ waitingCount }) => waitingCount >= laneWaitingMax / 2);
     return filled.map(({ host }) => host);
   }
 
@@ -92,9 +106,12 @@ export class Lanes {
   stop(): Promise<void> {
     this.#isStopped = true;
     for (const speed of speeds) this.#ready[speed].clear();
-    for (const lane of this.#lanes.values()) lane.waiting.clear();
+    for (const lane of this.#lanes.values()) {
+      lane.waiting.clear();
+      lane.waitingCount = 0;
+    }
     this.#waiting = 0;
-    if (this.#total() === 0) return Promise.resolve();
+    if (this.#isIdle()) return Promise.resolve();
     return new Promise((resolve) => {
       this.#onIdle = resolve;
     });
@@ -103,7 +120,8 @@ export class Lanes {
   #laneOf(host: string): Lane {
     let lane = this.#lanes.get(host);
     if (lane === undefined) {
-      lane = { host, waiting: new Set(), running: new Set(), slowStreak: 0, quickStreak: 0 };
+      const streaks = { slowStreak: 0, quickStreak: 0 };
+      lane = { host, waiting: new Map(), waitingCount: 0, running: new Set(), ...streaks };
       this.#lanes.set(host, lane);
       if (this.#lanes.size > rememberedMax) this.#dropIdleLane();
     }
@@ -121,15 +139,21 @@ export class Lanes {
 
   /** Queues a lane for its turn when it has a waiting delivery and a free slot. */
   #enqueue(lane: Lane): void {
-    const speed = speedOf(lane);
-    const slots = speed === 'slow' ? slowSlotsMax : hostSlotsMax;
-    if (lane.waiting.size === 0 || lane.running.size >= slots) return;
-    this.#ready[speed].add(lane);
+    if (lane.waitingCount === 0 || lane.running.size >= slotsOf(lane)) return;
+    this.#ready[speedOf(lane)].add(lane);
+  }
+
+  /** Whether a delivery starts in a kept slot: it is the only one of its organization, and has no other slot. */
+  #isKeptSlotFor(lane: Lane, organizationId: string): boolean {
+    if (this.#runningOf.has(organizationId) || this.#running.kept >= keptMax) return false;
+    const slots = slotsOf(lane);
+    const hasOther = lane.running.size < slots && this.#isSlotFree(speedOf(lane));
+    return !hasOther && lane.running.size < slots + keptOfHost;
   }
 
   #startAll(): void {
     for (let lane = this.#nextLane(); lane !== undefined; lane = this.#nextLane()) {
-      this.#start(lane);
+      this.#startNext(lane);
       this.#enqueue(lane);
     }
   }
@@ -157,27 +181,47 @@ export class Lanes {
     return this.#running.slow + this.#running.new + this.#running.quick;
   }
 
-  #start(lane: Lane): void {
-    const [id] = lane.waiting;
-    if (id === undefined) return;
-    const speed = speedOf(lane);
-    lane.waiting.delete(id);
-    lane.running.add(id);
-    this.#waiting--;
-    this.#running[speed]++;
-    void this.#deliver(id).then((wasQuick) => this.#end(lane, id, speed, wasQuick));
+  #isIdle(): boolean {
+    return this.#total() + this.#running.kept === 0;
   }
 
-  #end(lane: Lane, id: string, startedAs: HostSpeed, wasQuick: WasQuick): void {
+  /** Starts the next delivery of the organization whose turn it is. */
+  #startNext(lane: Lane): void {
+    for (const [organizationId, ids] of lane.waiting) {
+      const [id] = ids;
+      lane.waiting.delete(organizationId);
+      if (id === undefined) continue;
+      ids.delete(id);
+      if (ids.size > 0) lane.waiting.set(organizationId, ids);
+      lane.waitingCount--;
+      this.#waiting--;
+      this.#start(lane, id, organizationId, speedOf(lane));
+      return;
+    }
+  }
+
+  #start(lane: Lane, id: string, organizationId: string, startedAs: HostSpeed | 'kept'): void {
+    lane.running.add(id);
+    this.#running[startedAs]++;
+    this.#runningOf.set(organizationId, (this.#runningOf.get(organizationId) ?? 0) + 1);
+    void this.#deliver(id).then((wasQuick) => {
+      this.#running[startedAs]--;
+      const left = (this.#runningOf.get(organizationId) ?? 1) - 1;
+      if (left === 0) this.#runningOf.delete(organizationId);
+      else this.#runningOf.set(organizationId, left);
+      this.#end(lane, id, wasQuick);
+    });
+  }
+
+  #end(lane: Lane, id: string, wasQuick: WasQuick): void {
     lane.running.delete(id);
-    this.#running[startedAs]--;
     if (wasQuick !== null) this.#recordAnswer(lane, wasQuick);
     if (isIdle(lane) && lane.slowStreak === 0 && lane.quickStreak === 0) {
       this.#lanes.delete(lane.host);
     }
     this.#enqueue(lane);
     this.#startAll();
-    if (this.#total() === 0) this.#onIdle?.();
+    if (this.#isIdle()) this.#onIdle?.();
   }
 
   #recordAnswer(lane: Lane, wasQuick: boolean): void {
@@ -192,6 +236,10 @@ function speedOf({ slowStreak, quickStreak }: Lane): HostSpeed {
   return quickStreak >= quickAfter ? 'quick' : 'new';
 }
 
+function slotsOf(lane: Lane): number {
+  return speedOf(lane) === 'slow' ? slowSlotsMax : hostSlotsMax;
+}
+
 function isIdle(lane: Lane): boolean {
-  return lane.waiting.size === 0 && lane.running.size === 0;
+  return lane.waitingCount === 0 && lane.running.size === 0;
 }
