@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openSqlite } from '../../src/adapters/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -85,6 +86,68 @@ describe('a process that is killed', () => {
       jobsWithoutTheirConversation: 0,
       completedWithoutTwoMessages: 0,
     });
+  });
+
+  test('while it accepts a batch and while the jobs of that run has one batch, whose jobs all end once', {
+    timeout: 120_000,
+  }, async () => {
+    beginChance();
+    const environment = { EXECUTORS: '1', RETRY_BACKOFF_MS: '10', LOG_LEVEL: 'info' };
+    const database = await openSqlite(dataDir, createLogger('silent'));
+    await recordEvents(database);
+    await database.close();
+    let platform = await startProcess(dataDir, environment);
+    const key = await platform.key();
+    const items = Array.from({ length: 300 }, (_, i) => ({
+      ...{ skill: 'util/v1.0/echo', input: { text: `item ${i}` } },
+    }));
+    const send = () =>
+      platform.request('POST', '/api/batches', {
+        key,
+        headers: { 'idempotency-key': 'one' },
+        body: { items },
+      });
+    const restart = async () => {
+      platform.signal('SIGKILL');
+      await platform.exit;
+      platform = await startProcess(dataDir, environment);
+    };
+
+    const lost = send().catch(() => null);
+    for (let turns = randomInteger(0, 40); turns > 0; turns--) await setImmediate();
+    await restart();
+    await lost;
+    const { status, body: batch } = await send();
+    const get = (path: string) => platform.request('GET', path, { key });
+    await waitFor(async () => (await get(`/api/batches/${batch.id}`)).body.progress > 0, {
+      describe: 'some jobs have ended',
+      everyMs: 1,
+    });
+    await restart();
+    const done = await waitFor(
+      async () => {
+        const { body } = await get(`/api/batches/${batch.id}`);
+        return body.completed_at === null ? null : body;
+      },
+      { describe: 'the batch is completed', deadlineMs: 60_000 },
+    );
+    const again = await send();
+    await platform.stop();
+
+    expect(status).toBe(202);
+    expect(done).toMatchObject({ accepted: 300, counts: { completed: 300 }, progress: 1 });
+    expect(again.body.items).toEqual(batch.items);
+    const ids = batch.items.map(({ job_id }: { job_id: string }) => job_id);
+    expect(inspect(new Set(ids))).toMatchObject({
+      ...{ accepted: 300, ended: 300, unended: 0, wrongCounts: 0 },
+      ...{ jobsWithoutTheirTerminalEvent: 0, completedWithoutTwoMessages: 0 },
+    });
+    const store = new DatabaseSync(join(dataDir, 'skillwright.db'), { readOnly: true });
+    const events = store.prepare("SELECT data FROM events WHERE type = 'batch.completed'").all();
+    const jobs = store.prepare('SELECT count(*) AS n FROM jobs').get();
+    store.close();
+    expect(events).toHaveLength(1);
+    expect(jobs).toEqual({ n: 300 });
   });
 
   test('while an executor starts has begun no code: a job with one attempt still has it', async () => {

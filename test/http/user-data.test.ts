@@ -71,6 +71,19 @@ async function decideApproval(tenant: Tenant) {
   await tenant.jobIn(id, 'completed');
 }
 
+/** A batch for the user, of which one job fails and one item is refused; its id. */
+async function runBatch(tenant: Tenant): Promise<string> {
+  const user = { user_id: 'alice marker7' };
+  const items = [
+    { skill: 'util/v1.0/echo', input: { text: 'marker7 in a batch' }, ...user },
+    { skill: play, input: acting({ fail: { message: 'marker7', retryable: false } }), ...user },
+    { skill: 'util/v1.0/echo', input: { marker7: 1 }, ...user },
+  ];
+  const { body } = await tenant.post('/api/batches', { items });
+  for (const one of body.items.slice(0, 2)) await tenant.jobIn(one.job_id, 'completed', 'failed');
+  return body.id;
+}
+
 /** Everything that a user can leave behind. */
 async function withTraces(on = platform) {
   const tenant = await newTenant(on);
@@ -108,6 +121,7 @@ async function withTraces(on = platform) {
 
 test('the data of a user are erased from every table, and the rows of its jobs stay', async () => {
   const { tenant, remembered, failed, ofBob } = await withTraces();
+  const batch = await runBatch(tenant);
   const before = await tablesWith('marker7');
   expect(before).toEqual(expect.arrayContaining(['conversations', 'jobs', 'memories', 'messages']));
   const exported = await tenant.get(path);
@@ -119,7 +133,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
     status: 200,
     body: {
       ...{ done: true, waits_for: null, waits_for_log: false, open_jobs: 0 },
-      ...{ memories: 3, conversations: 6, jobs: 6 },
+      ...{ memories: 3, conversations: 8, jobs: 8 },
     },
   });
   expect(await tablesWith('marker7')).toEqual([]);
@@ -132,6 +146,12 @@ test('the data of a user are erased from every table, and the rows of its jobs s
     erased_at: expect.any(String),
   });
   expectRefusal(await tenant.post(`/api/jobs/${failed.job_id}/retry`), 422, 'job_not_retryable');
+  expect((await tenant.get(`/api/batches/${batch}`)).body).toMatchObject({
+    counts: { completed: 1, failed: 1 },
+    progress: 1,
+  });
+  const retried = await tenant.post(`/api/batches/${batch}/retry`);
+  expect(retried.body).toMatchObject({ retried: 0, done: true });
   expectRefusal(
     await tenant.get(`/api/conversations/${remembered.conversation_id}`),
     404,
@@ -149,7 +169,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
   expect(kinds.at(-1)).toEqual({
     type: 'end',
     user_id: 'alice marker7',
-    ...{ memories: 2, conversations: 6, messages: expect.any(Number), jobs: 6 },
+    ...{ memories: 2, conversations: 8, messages: expect.any(Number), jobs: 8 },
   });
   const again = await tenant.delete(path);
   expect(again.body).toEqual({
