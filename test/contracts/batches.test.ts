@@ -3,9 +3,11 @@ import { describe, expect, test, vi } from 'vitest';
 import { deleteOldBatches } from '../../src/core/jobs/batch-retention.ts';
 import { BatchEnds, Batches } from '../../src/core/jobs/batches.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
+import { deleteExpired } from '../../src/core/jobs/retention.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { manualClock } from '../support/manual-clock.ts';
 
 const org = 'default';
 const day = 24 * 60 * 60 * 1_000;
@@ -104,6 +106,39 @@ describe.each(await engines())('on $name', (engine) => {
     watch.mockRestore();
 
     expect(turns).toBeGreaterThanOrEqual(300);
+  });
+
+  test('keeps its counts while retention deletes jobs of it', async () => {
+    // Retention finds jobs by their ids, which tell the real time.
+    const world = await jobsWorld(engine, { clock: manualClock(new Date().toISOString()) });
+    const { database, clock, jobs, attempt, context } = world;
+    const { batches, create, ends } = batchesOf(world);
+    const later = item({ delay_seconds: (40 * day) / 1_000 });
+    const { batch } = await create([item(), item(), item(), later, { skill: 'none' }]);
+    const ids = batch.items.map((one) => ('job_id' in one ? one.job_id : ''));
+    await attempt(ids[0] ?? '', completed());
+    await attempt(ids[1] ?? '', failed({ retryable: false }));
+    await jobs.cancel(org, ids[2] ?? '');
+    const { counts } = await batches.get(org, batch.id);
+    clock.advance(31 * day);
+
+    const deleted = await deleteExpired(
+      {
+        ...{ database, clock, writer: context.writer, readTo: null },
+        removeOfJobs: async () => {},
+      },
+      30,
+    );
+
+    expect(deleted).toBe(3);
+    const open = await batches.get(org, batch.id);
+    expect(open).toMatchObject({ counts, progress: 0.75 });
+    expect(counts).toMatchObject({ queued: 1, completed: 1, failed: 1, cancelled: 1 });
+    await jobs.cancel(org, ids[3] ?? '');
+    await ends.complete();
+    expect(await batches.get(org, batch.id)).toMatchObject({
+      counts: { queued: 0, completed: 1, failed: 1, cancelled: 2 },
+    });
   });
 
   test('retention deletes a batch after its jobs', async () => {

@@ -32,7 +32,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
     await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
     const local = new MemoryRateLimiter(systemClock);
     const made = new RedisRateLimiter(redis, local, () => processes, log);
-    return { hit: (...hit) => made.hit(...hit), redis };
+    return { hit: (...hit) => made.hit(...hit), giveBack: (key) => made.giveBack(key), redis };
   }
 
   /** The moments of a key's hits, each moved by so many milliseconds. */
@@ -67,6 +67,17 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
       expect(refused?.retryAfter).toBeGreaterThan(58);
       expect(refused?.retryAfter).toBeLessThanOrEqual(60);
     }
+  });
+
+  test('counts a hit that was given back no more', async () => {
+    const { hit, giveBack } = await limiter();
+    await hit('one', 2);
+    await hit('one', 2);
+
+    await giveBack('one');
+
+    expect(await hit('one', 2)).toMatchObject({ allowed: true, remaining: 0 });
+    expect(await hit('one', 2)).toMatchObject({ allowed: false });
   });
 
   test('counts each key for itself', async () => {

@@ -101,7 +101,7 @@ describe('POST /api/batches', () => {
   test('may have 8 MiB, and 20 MiB are 413', async () => {
     const tenant = await newTenant(platform);
     const large = (bytes: number) => ({
-      items: Array.from({ length: 10 }, () => item('x'.repeat(bytes / 10 - 100), later)),
+      items: Array.from({ length: 20 }, () => item('x'.repeat(bytes / 20 - 100), later)),
     });
 
     expect((await tenant.post('/api/batches', large(7 << 20))).status).toBe(202);
@@ -124,6 +124,60 @@ describe('POST /api/batches', () => {
     expectInvalid(await tenant.post('/api/batches', batch(21)), 'items');
 
     expect((await tenant.get('/api/jobs')).body.total).toBe(12);
+  });
+
+  test('that is refused for the limit uses up nothing of it', async () => {
+    const tenant = await newTenant(platform, { rate_limit: 20 });
+    const batch = (n: number) => ({ items: Array.from({ length: n }, () => item('x', later)) });
+    const full = await newTenant(platform, { rate_limit: 20 });
+    const all = await full.post('/api/batches', batch(20));
+    expect(all.status).toBe(202);
+    expect(all.headers.get('x-ratelimit-remaining')).toBe('0');
+    await tenant.post('/api/batches', batch(1));
+
+    for (let i = 0; i < 20; i++) {
+      const refused = await tenant.post('/api/batches', batch(20));
+      expectRefusal(refused, 429, 'rate_limit_exceeded');
+      expect(refused.headers.get('x-ratelimit-remaining')).toBe('19');
+    }
+
+    expect((await tenant.post('/api/batches', batch(19))).status).toBe(202);
+  });
+
+  test.each([
+    ['x-run-at', '2030-01-01T00:00:00Z'],
+    ['x-delay-seconds', '5'],
+    ['x-expires-in', '5'],
+    ['x-priority', 'high'],
+    ['x-agent-id', 'default'],
+    ['x-user-id', 'someone'],
+    ['x-conversation-id', '0198c0de-0000-7000-8000-000000000000'],
+  ])('with %s, which only its items can have, is 400', async (name, value) => {
+    const tenant = await newTenant(platform);
+    const answer = await tenant.post('/api/batches', { items: [item('x')] }, { [name]: value });
+    expectInvalid(answer, name);
+  });
+
+  test('refuses an item whose input a request may not have', async () => {
+    const tenant = await newTenant(platform);
+    const items = [item('x'.repeat(1 << 20), later), item('x'.repeat((1 << 20) - 100), later)];
+
+    const { body } = await tenant.post('/api/batches', { items });
+
+    expect(body.items[0].error).toBe('payload_too_large');
+    expect(body).toMatchObject({ accepted: 1, refused: 1 });
+    const atomic = await tenant.post('/api/batches', { items, atomic: true });
+    expectRefusal(atomic, 413, 'payload_too_large');
+  });
+
+  test('says what is wrong with an invalid item', async () => {
+    const tenant = await newTenant(platform);
+    const items = [item('x', later), { skill, input: {} }, 'no item'];
+
+    const { body } = await tenant.post('/api/batches', { items });
+
+    expect(body.items[1].details).toMatchObject([{ field: 'items.1.input.text' }]);
+    expect(body.items[2].details).toMatchObject([{ field: 'items.2' }]);
   });
 
   test('twice with one Idempotency-Key is one batch; with other items it is 422', async () => {
@@ -162,6 +216,21 @@ describe('a batch', () => {
 
     const done = await completed(tenant, batch.id);
     expect(done.counts).toMatchObject({ cancelled: 1, failed: 1, queued: 0 });
+  });
+
+  test('is repeated as often as the limit of the key allows', async () => {
+    const tenant = await newTenant(platform);
+    const { organization: organization_id } = tenant;
+    const limited = await newTenant(platform, { organization_id, rate_limit: 5 });
+    const failing = acting({ fail: { message: 'no', retryable: false } });
+    const items = Array.from({ length: 6 }, () => ({ skill: play, input: failing }));
+    const { body: batch } = await tenant.post('/api/batches', { items });
+    await completed(tenant, batch.id);
+
+    const retried = await limited.post(`/api/batches/${batch.id}/retry`);
+
+    expect(retried.body).toMatchObject({ retried: 5, remaining: 1, done: false });
+    expect(retried.headers.get('x-ratelimit-remaining')).toBe('0');
   });
 
   test.each([

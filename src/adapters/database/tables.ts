@@ -393,7 +393,7 @@ export interface BatchesTable {
   /** Unique among those of its key; null without one, and once it is forgotten. */
   idempotency_key: string | null;
   fingerprint: string | null;
-  /** Jobs that had ended in each way when all had; 0 before. */
+  /** Jobs that had ended in each way when all had; before, those of them that retention has deleted. */
   completed: Generated<number>;
   failed: Generated<number>;
   cancelled: Generated<number>;

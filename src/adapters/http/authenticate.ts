@@ -23,6 +23,20 @@ export function setSession(request: FastifyRequest, sessionId: string): void {
   (request as unknown as { sessionId: string }).sessionId = sessionId;
 }
 
+/** The limit that a request counts against: that of its key, unless its session has another. */
+type RequestLimit = Pick<Credentials, 'limitedAs' | 'perMinute'>;
+
+export function setLimit(request: FastifyRequest, limit: RequestLimit): void {
+  (request as unknown as { limit: RequestLimit }).limit = limit;
+}
+
+/** The limit that an admitted request counts against. */
+export function limitOf(request: FastifyRequest): RequestLimit {
+  const { keyId, rateLimit } = callerOf(request);
+  const { limit } = request as unknown as { limit?: RequestLimit };
+  return limit ?? { limitedAs: keyId, perMinute: rateLimit };
+}
+
 /** The caller of a session, and the limit that the request counts against. */
 export interface Credentials {
   readonly caller: Caller;

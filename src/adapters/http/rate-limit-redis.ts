@@ -148,6 +148,15 @@ export class RedisRateLimiter implements RateLimiter {
     return { ...(await this.#local.hit(key, share, true, hits)), limit };
   }
 
+  async giveBack(key: string): Promise<void> {
+    if (!this.#redis.isConnected()) return this.#local.giveBack(key);
+    try {
+      await this.#redis.commands.zpopmax(prefix + key);
+    } catch (err) {
+      this.#log.debug({ err }, 'Redis did not give a hit back');
+    }
+  }
+
   #hitInRedis(key: string, limit: number): Promise<RateDecision> {
     const decision = Promise.withResolvers<RateDecision>();
     if (this.#waiting.length === 0) setImmediate(() => this.#decideAll());

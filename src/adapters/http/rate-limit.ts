@@ -31,6 +31,8 @@ export interface RateLimiter {
     isNeeded?: boolean | (() => boolean),
     hits?: number,
   ): RateDecision | Promise<RateDecision>;
+  /** Uncounts a hit that `hit` has allowed before: the newest of the key. */
+  giveBack(key: string): void | Promise<void>;
 }
 
 /** The limiter of one process: the times of the allowed hits of each key, in a ring buffer. */
@@ -66,6 +68,11 @@ export class MemoryRateLimiter implements RateLimiter {
       reset: Math.ceil((this.#clock.now() + untilLeaves(ring, 0, now)) / 1000),
       retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
     };
+  }
+
+  giveBack(key: string): void {
+    const ring = this.#rings.get(key);
+    if (ring !== undefined && ring.size > 0) ring.size--;
   }
 
   #clean(now: number): void {

@@ -185,7 +185,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
     streams,
     isStrict,
   );
-  manyJobsRoutes(scope, jobs);
+  manyJobsRoutes(scope, jobs, routed.http.limiter);
   queueRoutes(scope, slices.queueState);
   batchRoutes(scope, slices.jobs.batches, jobs, routed.http.limiter);
   approvalRoutes(scope, { approvals: slices.approvals });

@@ -4,7 +4,12 @@
  * answer to an authenticated caller has the X-RateLimit headers, also a refusal.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type SessionSource, setCaller, setSession } from '../../adapters/http/authenticate.ts';
+import {
+  type SessionSource,
+  setCaller,
+  setLimit,
+  setSession,
+} from '../../adapters/http/authenticate.ts';
 import { type ConcurrencyLimit, takeSlots } from '../../adapters/http/concurrency-limit.ts';
 import { countByKey } from '../../adapters/http/connections.ts';
 import type { RateDecision, RateLimiter } from '../../adapters/http/rate-limit.ts';
@@ -101,6 +106,7 @@ export class Admission {
     if (credentials === null) throw keyMissing();
     const { caller, limitedAs, perMinute, sessionId } = credentials;
     setSession(request, sessionId);
+    setLimit(request, credentials);
     await this.#admit(request, reply, caller, limitedAs, perMinute);
   }
 

@@ -1,14 +1,15 @@
 /** `/api/batches`: many runs in one request (docs/decisions/jobs.md). */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { IdempotencyKey, idempotencyKeyOf } from '../../adapters/http/idempotency-key.ts';
 import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
+import { RequestHits } from '../../adapters/http/request-hits.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
 import { Id, Page, Paged } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import { invalid, invalidIn, PlatformError } from '../../kernel/errors.ts';
+import { invalid, invalidIn } from '../../kernel/errors.ts';
 import { compileSchema } from '../../kernel/json-schema.ts';
 import {
   AcceptedBatch,
@@ -19,6 +20,7 @@ import {
   NewBatch,
 } from './batches.schemas.ts';
 import type { Batches } from './batches.ts';
+import { executionHeaders } from './execution-answer.ts';
 import type { Jobs } from './jobs.ts';
 import { CancelledJobs, RetriedJobs } from './many-jobs.schemas.ts';
 
@@ -32,7 +34,8 @@ const createSchema = {
   summary: 'Run skills many times',
   description:
     'Up to 1,000 items, each judged as a request to run its skill, accepted in one transaction. A refused item does not keep the ' +
-    'others from being accepted, unless atomic is true. Each item counts against the limit of the key. The body has at most 8 MiB.',
+    'others from being accepted, unless atomic is true. Each item counts against the limit of the key, and nothing else does. The ' +
+    'body has at most 8 MiB, the input of an item 1 MiB. Headers that an execution may have are 400, except Idempotency-Key.',
   headers: Type.Object({
     'idempotency-key': IdempotencyKey(
       'Repeats with the same key within 24 hours make no second batch.',
@@ -51,6 +54,17 @@ const createSchema = {
     ),
   },
 };
+
+/** Headers of an execution that have no meaning for a batch; of Prefer, a server may make nothing. */
+const itemHeaders = ['x-agent-id', ...Object.keys(executionHeaders)].filter(
+  (name) => name !== 'idempotency-key' && name !== 'prefer',
+);
+
+/** Throws `400` for a header that an item would have as a field. */
+function refuseHeaders({ headers }: FastifyRequest): void {
+  const name = itemHeaders.find((one) => headers[one] !== undefined);
+  if (name !== undefined) throw invalid(name, 'is not for a batch: its items have fields instead');
+}
 
 export function batchRoutes(server: Server, batches: Batches, jobs: Jobs, limiter: RateLimiter) {
   /** An unknown batch is 404 before any other check. */
@@ -98,14 +112,15 @@ export function batchRoutes(server: Server, batches: Batches, jobs: Jobs, limite
     operationId: 'retryBatch',
     summary: 'Run the failed jobs of a batch again',
     description:
-      'As POST /api/jobs/retry: where done is false, repeat it. The new jobs are not part of the batch; their retry_of names the old ones.',
+      'As POST /api/jobs/retry: where done is false, repeat it; each run counts against the limit of the key. The new jobs are not part of the batch; their retry_of names the old ones.',
     params,
     response: { 200: RetriedJobs, ...apiRefusals('not_found') },
   };
   const retryOptions = { config: acceptingWork, onRequest, schema: retrySchema };
-  server.post('/api/batches/:batchId/retry', retryOptions, (request) => {
+  server.post('/api/batches/:batchId/retry', retryOptions, (request, reply) => {
     const filters = { batch_id: request.params.batchId };
-    return jobs.retryMany(callerOf(request), { filters, isDryRun: false });
+    const hits = new RequestHits(limiter, request, reply);
+    return jobs.retryMany(callerOf(request), { filters, isDryRun: false }, hits);
   });
 }
 
@@ -119,10 +134,18 @@ function createRoute(server: Server, batches: Batches, limiter: RateLimiter) {
   };
   server.post('/api/batches', options, async (request, reply) => {
     const idempotencyKey = idempotencyKeyOf(request);
+    refuseHeaders(request);
     const issues = frameIssues(request.body);
     if (issues !== null) throw invalidIn(issues);
     const { items, atomic = false } = request.body;
-    await countItems(limiter, request, reply, items.length);
+    const hits = new RequestHits(limiter, request, reply);
+    if (items.length > hits.perMinute) {
+      throw invalid(
+        'items',
+        `must be at most ${hits.perMinute}, the requests of the key in a minute`,
+      );
+    }
+    await hits.countTogether(items.length);
     const { batch, isReplay } = await batches.create(callerOf(request), {
       items,
       isAtomic: atomic,
@@ -132,27 +155,4 @@ function createRoute(server: Server, batches: Batches, limiter: RateLimiter) {
     if (isReplay) reply.header('idempotent-replayed', 'true');
     return batch;
   });
-}
-
-/** Counts the items of a batch against the key's limit, of which the request itself has taken one. */
-async function countItems(
-  limiter: RateLimiter,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  items: number,
-): Promise<void> {
-  const { keyId, rateLimit } = callerOf(request);
-  if (items > rateLimit) {
-    throw invalid('items', `must be at most ${rateLimit}, the requests of the key in a minute`);
-  }
-  if (items === 1) return;
-  const decision = await limiter.hit(keyId, rateLimit, true, items - 1);
-  reply.header('x-ratelimit-remaining', decision.remaining);
-  reply.header('x-ratelimit-reset', decision.reset);
-  if (decision.allowed) return;
-  throw new PlatformError(
-    'rate_limit_exceeded',
-    `${rateLimit} requests per minute are allowed, and each item counts as one`,
-    { retryAfter: decision.retryAfter },
-  );
 }

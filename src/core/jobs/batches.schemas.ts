@@ -125,6 +125,11 @@ const ItemAnswer = Type.Object(
     job_id: Type.Optional({ ...Id, description: 'The job of an accepted item.' }),
     error: Type.Optional(Type.String({ description: 'The error code of a refused item.' })),
     message: Type.Optional(Type.String()),
+    details: Type.Optional(
+      Type.Array(Type.Object({ field: Type.String(), issue: Type.String() }), {
+        description: 'The faults of an invalid item, as in an error; field begins with items.N.',
+      }),
+    ),
   },
   { title: 'BatchItemAnswer' },
 );

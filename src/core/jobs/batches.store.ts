@@ -3,7 +3,7 @@ import { type Insertable, type Selectable, sql } from 'kysely';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { isIn, listValue } from '../../adapters/database/ids-in.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import type { BatchesTable } from '../../adapters/database/tables.ts';
+import type { BatchesTable, JobStatus } from '../../adapters/database/tables.ts';
 
 export type BatchRow = Selectable<BatchesTable>;
 
@@ -82,15 +82,30 @@ export async function listBatches(db: Handle, organizationId: string, page: Page
   return { rows, total: Number(counted?.n ?? 0) };
 }
 
-/** How many jobs of a batch have each status. */
-export async function countsOfBatch(db: Handle, id: string): Promise<Map<string, number>> {
+/** How many jobs of a batch have each status: those that there are, and those that retention has deleted. */
+export async function countsOfBatch(
+  db: Handle,
+  { id, completed, failed, cancelled }: Pick<BatchRow, 'id' | 'completed' | 'failed' | 'cancelled'>,
+): Promise<Readonly<Record<JobStatus, number>>> {
   const rows = await db.kysely
     .selectFrom('jobs')
     .select((eb) => ['status', eb.fn.countAll<number>().as('n')])
     .where('batch_id', '=', id)
     .groupBy('status')
     .execute();
-  return new Map(rows.map(({ status, n }) => [status, Number(n)]));
+  const counts = { queued: 0, active: 0, waiting: 0, completed, failed, cancelled };
+  for (const { status, n } of rows) counts[status] += Number(n);
+  return counts;
+}
+
+/** Locks a batch that is not completed, with its counts. */
+export function holdOpenBatch(tx: Transaction, id: string) {
+  const open = tx.kysely
+    .selectFrom('batches')
+    .select(['id', 'completed', 'failed', 'cancelled'])
+    .where('id', '=', id)
+    .where('completed_at', 'is', null);
+  return (tx.dialect === 'postgres' ? open.forUpdate() : open).executeTakeFirst();
 }
 
 /** Batches after one by id that are not completed and of which no job is left to end; and the last that was read. */

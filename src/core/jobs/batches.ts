@@ -8,9 +8,10 @@ import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import { bodyBytesMax } from '../../adapters/http/body.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
-import { invalid, invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
+import { type Issue, invalid, invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
 import { allAgents, isId, newId } from '../../kernel/ids.ts';
 import { compileSchema } from '../../kernel/json-schema.ts';
 import { requireMoment } from '../../kernel/moment.ts';
@@ -27,6 +28,7 @@ import {
   findBatchOfKey,
   findEndedBatches,
   forgetKey,
+  holdOpenBatch,
   insertBatch,
   listBatches,
   setResults,
@@ -49,10 +51,17 @@ export interface BatchRequest {
   readonly idempotencyKey: string | undefined;
 }
 
-/** How an item was answered: by its job, or by the code and the message of its refusal. */
+/** How an item was answered: by its job, or by its refusal. */
 type ItemAnswer =
   | { readonly job_id: string }
-  | { readonly error: string; readonly message: string };
+  | { readonly error: string; readonly message: string; readonly details?: Issue[] };
+
+/** A request that makes a batch only once: the key of its client, and what it has to be equal to. */
+interface BatchKey {
+  readonly api_key_id: string;
+  readonly idempotency_key: string;
+  readonly fingerprint: string;
+}
 
 interface BatchesParts {
   readonly execution: Execution;
@@ -74,14 +83,16 @@ export class Batches {
   /** Accepts a batch, or returns the answer of an earlier equal request. */
   async create(caller: Caller, request: BatchRequest) {
     const { items, isAtomic, idempotencyKey } = request;
-    // Before the transaction: the text may have megabytes.
-    const fingerprint = idempotencyKey === undefined ? null : fingerprintOf(items, isAtomic);
     const { database, clock } = this.#context;
-    const key = { api_key_id: caller.keyId, idempotency_key: idempotencyKey ?? '' };
+    const key = idempotencyKey === undefined ? null : keyOf(caller, idempotencyKey, request);
     // Before the items are judged: what they refer to may have changed since, and their moments may have passed.
-    const earlier = fingerprint === null ? undefined : await findBatchOfKey(database.read, key);
-    if (earlier !== undefined && Number(earlier.created_at) >= clock.now() - idempotencyMs) {
-      return replayOf(earlier, fingerprint);
+    const earlier = key === null ? undefined : await findBatchOfKey(database.read, key);
+    if (
+      key !== null &&
+      earlier !== undefined &&
+      Number(earlier.created_at) >= clock.now() - idempotencyMs
+    ) {
+      return replayOf(earlier, key);
     }
     const judged: (WorkRequest | PlatformError)[] = [];
     let since = performance.now();
@@ -94,28 +105,21 @@ export class Batches {
         since = performance.now();
       }
     }
-    return database.write((tx) => this.#accept(tx, caller, request, judged, fingerprint));
+    return database.write((tx) => this.#accept(tx, caller, key, judged));
   }
 
   async get(organizationId: string, id: string) {
     const { read } = this.#context.database;
     const batch = await this.find(organizationId, id);
+    const { completed, failed, cancelled } = batch;
     const counts =
       batch.completed_at === null
-        ? Object.fromEntries(await countsOfBatch(read, batch.id))
-        : { completed: batch.completed, failed: batch.failed, cancelled: batch.cancelled };
-    const {
-      queued = 0,
-      active = 0,
-      waiting = 0,
-      completed = 0,
-      failed = 0,
-      cancelled = 0,
-    } = counts;
-    const left = queued + active + waiting;
+        ? await countsOfBatch(read, batch)
+        : { queued: 0, active: 0, waiting: 0, completed, failed, cancelled };
+    const left = counts.queued + counts.active + counts.waiting;
     return {
       ...summaryOf(batch),
-      counts: { queued, active, waiting, completed, failed, cancelled },
+      counts,
       progress: batch.accepted === 0 ? 1 : (batch.accepted - left) / batch.accepted,
     };
   }
@@ -152,7 +156,9 @@ export class Batches {
         concurrencyKey: item.concurrency_key,
         inputField: 'input',
       };
-      return await execution.workOf(caller, target, item.input, options, timingNames);
+      const work = await execution.workOf(caller, target, item.input, options, timingNames);
+      if (Buffer.byteLength(work.input) > bodyBytesMax) throw inputTooLarge;
+      return work;
     } catch (error) {
       if (error instanceof PlatformError && error.status < 500) return error;
       throw error;
@@ -162,9 +168,8 @@ export class Batches {
   async #accept(
     tx: Transaction,
     caller: Caller,
-    { idempotencyKey }: BatchRequest,
+    key: BatchKey | null,
     judged: readonly (WorkRequest | PlatformError)[],
-    fingerprint: string | null,
   ) {
     const now = this.#context.clock.now();
     const row = {
@@ -176,30 +181,30 @@ export class Batches {
       results: '[]',
       created_at: now,
       completed_at: null,
+      ...(key ?? { idempotency_key: null, fingerprint: null }),
     };
-    const key = { api_key_id: caller.keyId, idempotency_key: idempotencyKey ?? '' };
-    if (idempotencyKey !== undefined) await forgetKey(tx, key, now - idempotencyMs);
-    const named = { idempotency_key: idempotencyKey ?? null, fingerprint };
-    if (!(await insertBatch(tx, { ...row, ...named }))) {
-      return replayOf(await findBatchOfKey(tx, key), fingerprint);
+    if (key !== null) await forgetKey(tx, key, now - idempotencyMs);
+    if (!(await insertBatch(tx, row)) && key !== null) {
+      return replayOf(await findBatchOfKey(tx, key), key);
     }
     const batchId = row.id;
     const works: WorkRequest[] = [];
     for (const one of judged) if (!(one instanceof PlatformError)) works.push({ ...one, batchId });
     const acceptances = await this.#parts.acceptor.acceptWithin(tx, works);
     const jobs = acceptances.flatMap((one) => ('job' in one ? one.job.id : []));
-    const results = judged.map((one): ItemAnswer => {
-      if (one instanceof PlatformError) return { error: one.code, message: one.message };
-      return { job_id: jobs.shift() ?? '' };
-    });
+    const results = judged.map(
+      (one, i): ItemAnswer =>
+        one instanceof PlatformError ? refusalOf(one, i) : { job_id: jobs.shift() ?? '' },
+    );
     const recorded = {
       id: batchId,
       accepted: works.length,
       refused: judged.length - works.length,
-      results: JSON.stringify(results),
+      // Only a repeat reads them, and a refusal may name what a client has sent.
+      results: key === null ? row.results : JSON.stringify(results),
     };
     await setResults(tx, recorded);
-    return { batch: answerOf({ ...row, ...recorded }), isReplay: false };
+    return { batch: { ...summaryOf({ ...row, ...recorded }), items: results }, isReplay: false };
   }
 }
 
@@ -222,10 +227,10 @@ export class BatchEnds {
 
 async function completeOne(database: Database, id: string, now: number): Promise<void> {
   await database.write(async (tx) => {
-    const counts = await countsOfBatch(tx, id);
-    const completed = counts.get('completed') ?? 0;
-    const failed = counts.get('failed') ?? 0;
-    const cancelled = counts.get('cancelled') ?? 0;
+    // Retention may be about to delete some of its jobs.
+    const open = await holdOpenBatch(tx, id);
+    if (open === undefined) return;
+    const { completed, failed, cancelled } = await countsOfBatch(tx, open);
     const batch = await completeBatch(tx, { id, completed_at: now, completed, failed, cancelled });
     if (batch === undefined) return;
     const data = {
@@ -257,24 +262,41 @@ function timingOf(item: Item): JobTiming | undefined {
   };
 }
 
-/** The refusal of an item, as that of the whole request. */
-function ofItem({ code, message, extras }: PlatformError, i: number): PlatformError {
-  const details = extras.details?.map(({ field, issue }) => ({
-    field: field === 'body' ? `items.${i}` : `items.${i}.${field}`,
-    issue,
-  }));
-  return new PlatformError(code, `items.${i}: ${message}`, {
-    ...extras,
-    ...(details === undefined ? {} : { details }),
-  });
+/** What an execution is refused with whose body is larger. */
+const inputTooLarge = new PlatformError(
+  'payload_too_large',
+  `input must have at most ${bodyBytesMax} bytes, as the body of an execution`,
+);
+
+/** The answer to an item that was refused. */
+function refusalOf(refusal: PlatformError, i: number): ItemAnswer {
+  return { error: refusal.code, message: refusal.message, ...detailsOf(refusal, i) };
 }
 
-function fingerprintOf(items: readonly unknown[], isAtomic: boolean): string {
-  return createHash('sha256').update(canonicalJson({ items, isAtomic })).digest('hex');
+/** The refusal of an item, as that of the whole request. */
+function ofItem(refusal: PlatformError, i: number): PlatformError {
+  const { code, message, extras } = refusal;
+  return new PlatformError(code, `items.${i}: ${message}`, { ...extras, ...detailsOf(refusal, i) });
+}
+
+function detailsOf({ extras: { details } }: PlatformError, i: number) {
+  if (details === undefined) return {};
+  const inItem = ({ field }: Issue) => (field === 'body' ? `items.${i}` : `items.${i}.${field}`);
+  return { details: details.map((one) => ({ field: inItem(one), issue: one.issue })) };
+}
+
+/** Made before the transaction: the text of the items may have megabytes. */
+function keyOf(
+  { keyId }: Caller,
+  idempotency_key: string,
+  { items, isAtomic }: BatchRequest,
+): BatchKey {
+  const hash = createHash('sha256').update(canonicalJson({ items, isAtomic }));
+  return { api_key_id: keyId, idempotency_key, fingerprint: hash.digest('hex') };
 }
 
 /** The answer of the batch that has the key; throws `422` where its request was another one. */
-function replayOf(earlier: BatchRow | undefined, fingerprint: string | null) {
+function replayOf(earlier: BatchRow | undefined, { fingerprint }: BatchKey) {
   if (earlier === undefined || earlier.fingerprint !== fingerprint) {
     throw new PlatformError(
       'idempotency_key_reused',

@@ -1,6 +1,7 @@
 /** Jobs as clients read, await, cancel and repeat them (docs/decisions/jobs.md). */
 
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import type { RequestHits } from '../../adapters/http/request-hits.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
@@ -134,8 +135,8 @@ export class Jobs {
   }
 
   /** Runs all failed or cancelled jobs that filters name again. */
-  retryMany(caller: Caller, command: ManyCommand) {
-    return retryMany({ ...this.parts, context: this.context }, caller, command);
+  retryMany(caller: Caller, command: ManyCommand, hits: RequestHits) {
+    return retryMany({ ...this.parts, context: this.context }, caller, command, hits);
   }
 
   /** Runs a failed or cancelled job's input again, as a new job. */

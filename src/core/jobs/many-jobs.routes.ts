@@ -1,7 +1,9 @@
 /** `POST /api/jobs/cancel` and `POST /api/jobs/retry`: many jobs at once, by the filters of the list. */
 import { type Static, Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
+import type { RateLimiter } from '../../adapters/http/rate-limit.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
+import { RequestHits } from '../../adapters/http/request-hits.ts';
 import { Timestamp, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { requireMoment } from '../../kernel/moment.ts';
@@ -53,7 +55,7 @@ const inParts =
   'The request ends after some seconds; where done is false, repeat it with next as after. Jobs that are accepted ' +
   'after the first of these requests are left out. At least one filter is needed.';
 
-export function manyJobsRoutes(server: Server, jobs: Jobs) {
+export function manyJobsRoutes(server: Server, jobs: Jobs, limiter: RateLimiter) {
   const cancelSchema = {
     ...operation,
     operationId: 'cancelManyJobs',
@@ -71,12 +73,18 @@ export function manyJobsRoutes(server: Server, jobs: Jobs) {
     summary: 'Run all failed or cancelled jobs that filters name again',
     description:
       'Like the retry of each of them, the oldest first, with the scopes that it needs. Jobs that were run again before are ' +
-      `left out, so a repetition runs none twice. ${inParts}`,
+      'left out, so a repetition runs none twice. Each counts against the limit of the key: where that allows none more, done is ' +
+      `false. ${inParts}`,
     body: RetryJobs,
     response: { 200: RetriedJobs, ...apiRefusals(...bodyRefusals) },
   };
-  server.post('/api/jobs/retry', { config: acceptingWork, schema: retrySchema }, (request) =>
-    jobs.retryMany(callerOf(request), commandOf(request.body)),
+  server.post(
+    '/api/jobs/retry',
+    { config: acceptingWork, schema: retrySchema },
+    (request, reply) => {
+      const hits = new RequestHits(limiter, request, reply);
+      return jobs.retryMany(callerOf(request), commandOf(request.body), hits);
+    },
   );
 }
 

@@ -1,20 +1,31 @@
-/** The queries that find the jobs of one organization to be cancelled, or to be run again, in the order of their ids. */
-import { type Selectable, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
+/**
+ * The queries that find the jobs of one organization to be cancelled, or to be run again, in the order of their ids. Each
+ * reads some rows and returns those that the command is for, however few these are: a query that reads all rows until it
+ * has found enough would hold up other work.
+ */
+import { type ExpressionBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../../adapters/database/database.ts';
+import { isIn, listValue } from '../../adapters/database/ids-in.ts';
 import type { JobsTable, Tables } from '../../adapters/database/tables.ts';
+import { idFloor } from '../../kernel/ids.ts';
 import type { JobFilters } from './job-lists.store.ts';
 
-/** Which jobs a command is for; those of one status where the filters name it. */
+/** Which jobs a command is for. */
 export interface ManyAsked {
+  /** Unended ones; or failed or cancelled ones that were not run again, where the filters name one of the two. */
+  readonly kind: 'open' | 'retryable';
   readonly organizationId: string;
   readonly filters: JobFilters;
-  /** The job after which they lie, by id. */
-  readonly after: string;
   /** They were accepted by then. */
   readonly acceptedBy: number;
 }
 
-type Query = SelectQueryBuilder<Tables, 'jobs', object>;
+/** What one query has found. */
+export interface JobsFound {
+  readonly ids: readonly string[];
+  /** The job behind which the next query goes on; null where this one has read the last. */
+  readonly next: string | null;
+}
 
 const equalColumns = [
   'status',
@@ -29,61 +40,82 @@ const equalColumns = [
   'api_key_id',
 ] as const;
 
-/** Unended jobs, by the index of these. */
-export function openOnes(db: Handle, asked: ManyAsked): Query {
-  return narrowed(db, asked).where('due_at', 'is not', null);
-}
+/** Ids begin with the time of their jobs, but for so much where a clock was set back. */
+const idsApartMs = 60_000;
 
-/** Failed or cancelled jobs that were not run again since, by the index of these statuses; the filters name one of them. */
-export function retryableOnes(db: Handle, asked: ManyAsked): Query {
-  return narrowed(db, asked)
-    .where(sql<SqlBool>`status in ('failed', 'cancelled')`)
-    .where('erased_at', 'is', null)
-    .where(
-      sql<SqlBool>`not exists (select 1 from jobs as retry
-        where retry.retry_of = jobs.id and retry.retry_of is not null)`,
-    );
-}
-
-function narrowed(
+/** The jobs that a command is for among the next `rows` ones behind the job `after`. */
+export async function findManyJobs(
   { kysely }: Handle,
-  { organizationId, filters, after, acceptedBy }: ManyAsked,
-): Query {
-  let query = kysely
+  asked: ManyAsked,
+  after: string,
+  rows: number,
+): Promise<JobsFound> {
+  const { created_after } = asked.filters;
+  const from = created_after === undefined ? '' : idFloor(created_after - idsApartMs);
+  const read = await kysely
     .selectFrom('jobs')
-    .where('organization_id', '=', organizationId)
-    .where('id', '>', after)
-    .where('created_at', '<=', acceptedBy);
+    .select((eb) => ['id', eb.case().when(isMeant(eb, asked)).then(1).else(0).end().as('is_meant')])
+    .where((eb) => mayBeMeant(eb, asked))
+    .where('id', '>', after > from ? after : from)
+    .orderBy('id')
+    .limit(rows)
+    .execute();
+  const ids = read.filter(({ is_meant }) => Number(is_meant) === 1).map(({ id }) => id);
+  return { ids, next: read.length < rows ? null : (read.at(-1)?.id ?? null) };
+}
+
+/** The jobs of these ids, in their order. */
+export function jobsOfIds(db: Handle, ids: readonly string[]): Promise<Selectable<JobsTable>[]> {
+  return db.kysely
+    .selectFrom('jobs')
+    .selectAll()
+    .where(isIn(db.dialect, sql.ref('id'), listValue(ids)))
+    .orderBy('id')
+    .execute();
+}
+
+type Columns = ExpressionBuilder<Tables, 'jobs'>;
+
+/** What one index finds in the order of ids: the best one by the filters, for the planner knows little of their values. */
+function mayBeMeant(eb: Columns, { kind, organizationId, filters }: ManyAsked) {
+  const { batch_id, parent_job_id, user_id, status } = filters;
+  if (batch_id !== undefined) return eb('batch_id', '=', batch_id);
+  if (parent_job_id !== undefined && parent_job_id !== null)
+    return eb('parent_job_id', '=', parent_job_id);
+  const ofOrganization = eb('organization_id', '=', organizationId);
+  if (user_id !== undefined) {
+    // Literals, so that the indexes of users are used.
+    const isForUser =
+      kind === 'open'
+        ? sql<SqlBool>`for_user + 0 = 1 and due_at is not null`
+        : sql<SqlBool>`for_user = 1`;
+    return eb.and([ofOrganization, eb('user_id', '=', user_id), isForUser]);
+  }
+  return kind === 'open'
+    ? eb.and([ofOrganization, eb('due_at', 'is not', null)])
+    : eb.and([
+        ofOrganization,
+        eb('status', '=', status ?? 'failed'),
+        sql<SqlBool>`status in ('failed', 'cancelled')`,
+      ]);
+}
+
+function isMeant(eb: Columns, { kind, organizationId, filters, acceptedBy }: ManyAsked) {
+  const terms = [eb('organization_id', '=', organizationId), eb('created_at', '<=', acceptedBy)];
   for (const column of equalColumns) {
     const value = filters[column];
-    if (value !== undefined) query = query.where(column, '=', value as never);
+    if (value !== undefined) terms.push(eb(column, '=', value as never));
   }
   const { user_id, created_after, created_before } = filters;
-  if (user_id !== undefined) {
-    // A literal, so that the index of users is used.
-    query = query.where('user_id', '=', user_id).where('for_user', '=', sql.lit(1));
-  }
-  if (created_after !== undefined) query = query.where('created_at', '>', created_after);
-  if (created_before !== undefined) query = query.where('created_at', '<', created_before);
-  return query;
-}
-
-/** The ids of the next of them. */
-export async function nextIds(query: Query, limit: number): Promise<string[]> {
-  const rows = await query.select('id').orderBy('id').limit(limit).execute();
-  return rows.map(({ id }) => id);
-}
-
-/** The next of them. */
-export function nextRows(query: Query, limit: number): Promise<Selectable<JobsTable>[]> {
-  return query.selectAll('jobs').orderBy('id').limit(limit).execute();
-}
-
-/** How many of them there are, counted to `max`. */
-export async function countOf({ kysely }: Handle, query: Query, max: number): Promise<number> {
-  const row = await kysely
-    .selectFrom(query.select('id').limit(max).as('counted'))
-    .select((eb) => eb.fn.countAll<number>().as('n'))
-    .executeTakeFirst();
-  return Number(row?.n ?? 0);
+  if (user_id !== undefined) terms.push(eb('user_id', '=', user_id), eb('for_user', '=', 1));
+  if (created_after !== undefined) terms.push(eb('created_at', '>', created_after));
+  if (created_before !== undefined) terms.push(eb('created_at', '<', created_before));
+  if (kind === 'open') return eb.and([...terms, eb('due_at', 'is not', null)]);
+  return eb.and([
+    ...terms,
+    sql<SqlBool>`status in ('failed', 'cancelled')`,
+    eb('erased_at', 'is', null),
+    sql<SqlBool>`not exists (select 1 from jobs as retry
+      where retry.retry_of = jobs.id and retry.retry_of is not null)`,
+  ]);
 }

@@ -4,6 +4,7 @@
  * not found again, nor is one that was run again.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { RequestHits } from '../../adapters/http/request-hits.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
@@ -12,14 +13,7 @@ import { requestCancellations } from './families.store.ts';
 import { boundedTotalMax, type JobFilters } from './job-lists.store.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
-import {
-  countOf,
-  type ManyAsked,
-  nextIds,
-  nextRows,
-  openOnes,
-  retryableOnes,
-} from './many-jobs.store.ts';
+import { findManyJobs, jobsOfIds, type ManyAsked } from './many-jobs.store.ts';
 import { retryJob } from './retry.ts';
 
 /** Jobs of one transaction that are cancelled, and jobs that are run again side by side. */
@@ -27,8 +21,11 @@ const cancelledMax = 50;
 const retriedMax = 20;
 /** `next`: the id of a job, and the moment by which jobs must have been accepted. */
 const nextPattern = /^([0-9a-f-]{36})(?:\.(\d{1,15}))?$/;
-/** After so long a request is answered. */
-const budgetMs = 5_000;
+/** Rows that one query reads to find them: one of SQLite holds up all other work of the process. */
+const rowsMax = 500;
+/** After so long a request does no more, and counts no further what is left. */
+const workedMs = 5_000;
+const countedMs = 3_000;
 
 /** Which jobs, and how. */
 export interface ManyCommand {
@@ -42,7 +39,7 @@ export interface ManyCommand {
 /** What a request has done, and what is left. */
 interface Progress {
   readonly done: boolean;
-  /** Jobs that a next request finds, counted to 10,000. */
+  /** Jobs that a next request finds, counted to 10,000, as far as there is time. */
   readonly remaining: number;
   /** What a next request has as `after`; null when nothing is left. */
   readonly next: string | null;
@@ -56,59 +53,118 @@ export async function cancelMany(
   organizationId: string,
   command: ManyCommand,
 ): Promise<Progress & { cancelled: number; stopping: number }> {
-  requireFilter(command);
-  const { read } = context.database;
   const counts = { cancelled: 0, stopping: 0 };
-  let left = askedOf(context, organizationId, command);
-  let isEnd = false;
-  const pace = new Pace(context.clock);
-  while (!command.isDryRun) {
-    const ids = await nextIds(openOnes(read, left), cancelledMax);
+  const walk = new Walk(context, askedOf(context, 'open', organizationId, command), command);
+  const pace = new Pace(context.clock, workedMs);
+  while (!command.isDryRun && !walk.isEnd && !(await pace.isLate())) {
+    const ids = await walk.next(cancelledMax);
     if (ids.length > 0) await cancelChunk(context, parts, ids, counts);
-    left = { ...left, after: ids.at(-1) ?? left.after };
-    isEnd = ids.length < cancelledMax;
-    if (isEnd || (await pace.isLate())) break;
   }
-  const remaining = isEnd ? 0 : await countOf(read, openOnes(read, left), boundedTotalMax);
-  return { ...counts, ...progressOf(left, remaining) };
+  return { ...counts, ...(await walk.progress()) };
 }
 
-/** Repeats failed or cancelled jobs as the caller: how many, and how many were refused, by the code of the refusal. */
+/**
+ * Repeats failed or cancelled jobs as the caller: how many, and how many were refused, by the code of the refusal. Each
+ * counts as a hit; where the limit allows none more, a next request goes on.
+ */
 export async function retryMany(
   { context, ...parts }: Parts,
   caller: Caller,
   command: ManyCommand,
+  hits: RequestHits,
 ): Promise<Progress & { retried: number; refused: Record<string, number> }> {
-  requireFilter(command);
-  const { read } = context.database;
   const filters = { status: 'failed' as const, ...command.filters };
   const counts = { retried: 0, refused: {} as Record<string, number> };
-  let left = askedOf(context, caller.organizationId, { ...command, filters });
-  let isEnd = false;
-  const pace = new Pace(context.clock);
-  while (!command.isDryRun) {
-    const jobs = await nextRows(retryableOnes(read, left), retriedMax);
+  const { organizationId } = caller;
+  const asked = askedOf(context, 'retryable', organizationId, { ...command, filters });
+  const walk = new Walk(context, asked, command);
+  const pace = new Pace(context.clock, workedMs);
+  let isAllowed = true;
+  while (!command.isDryRun && isAllowed && !walk.isEnd && !(await pace.isLate())) {
+    const ids = await walk.next(retriedMax);
+    let allowed = 0;
+    while (allowed < ids.length && (await hits.countNext())) allowed += 1;
+    isAllowed = allowed === ids.length;
+    if (!isAllowed) walk.giveBack(ids, allowed);
+    const jobs = await jobsOfIds(context.database.read, ids.slice(0, allowed));
     await Promise.all(jobs.map((job) => retryOne(context, parts, caller, job, counts)));
-    left = { ...left, after: jobs.at(-1)?.id ?? left.after };
-    isEnd = jobs.length < retriedMax;
-    if (isEnd || (await pace.isLate())) break;
   }
-  const remaining = isEnd ? 0 : await countOf(read, retryableOnes(read, left), boundedTotalMax);
-  return { ...counts, ...progressOf(left, remaining) };
+  return { ...counts, ...(await walk.progress()) };
 }
 
-function progressOf({ after, acceptedBy }: ManyAsked, remaining: number): Progress {
-  const done = remaining === 0;
-  return { done, remaining, next: done || after === '' ? null : `${after}.${acceptedBy}` };
+/** The jobs that a command is for, in the order of their ids. */
+class Walk {
+  readonly #context: Context;
+  readonly #asked: ManyAsked;
+  /** The job behind which a next request goes on, by id. */
+  #after: string;
+  /** What that was before the last call of `next`. */
+  #before = '';
+  /** The jobs that were found behind it, and where the next query begins. */
+  #found: string[] = [];
+  #readTo: string | null;
+
+  constructor(context: Context, asked: ManyAsked, { filters, after }: ManyCommand) {
+    // Without filters it would be for all jobs.
+    if (Object.values(filters).every((value) => value === undefined)) {
+      throw invalid('body', 'must name at least one filter, such as status');
+    }
+    this.#context = context;
+    this.#asked = asked;
+    this.#after = after === undefined ? '' : (nextPattern.exec(after)?.[1] ?? '');
+    this.#readTo = this.#after;
+  }
+
+  /** Whether no such job is left. */
+  get isEnd(): boolean {
+    return this.#readTo === null && this.#found.length === 0;
+  }
+
+  /** The next of them, as far as one query finds any: none of many rows may be meant. */
+  async next(max: number): Promise<readonly string[]> {
+    if (this.#found.length === 0) await this.#read();
+    const ids = this.#found.splice(0, max);
+    this.#before = this.#after;
+    this.#after = ids.at(-1) ?? this.#readTo ?? this.#after;
+    return ids;
+  }
+
+  /** Of those that `next` has returned last only the first `done` are done. */
+  giveBack(ids: readonly string[], done: number): void {
+    this.#found.unshift(...ids.slice(done));
+    this.#after = ids[done - 1] ?? this.#before;
+  }
+
+  /** What is left for a next request. */
+  async progress(): Promise<Progress> {
+    const pace = new Pace(this.#context.clock, countedMs);
+    let remaining = this.#found.length;
+    while (this.#readTo !== null && remaining < boundedTotalMax && !(await pace.isLate())) {
+      this.#found = [];
+      await this.#read();
+      remaining += this.#found.length;
+    }
+    const done = remaining === 0 && this.#readTo === null;
+    const next = done || this.#after === '' ? null : `${this.#after}.${this.#asked.acceptedBy}`;
+    return { done, remaining: Math.min(remaining, boundedTotalMax), next };
+  }
+
+  async #read(): Promise<void> {
+    if (this.#readTo === null) return;
+    const { read } = this.#context.database;
+    const { ids, next } = await findManyJobs(read, this.#asked, this.#readTo, rowsMax);
+    this.#found.push(...ids);
+    this.#readTo = next;
+  }
 }
 
-/** Gives half of the time of a request to other work, and ends it in time. */
+/** Gives half of the time of a request to other work, and ends it after its budget. */
 class Pace {
   readonly #clock: Clock;
   readonly #until: number;
   #since = performance.now();
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, budgetMs: number) {
     this.#clock = clock;
     this.#until = clock.monotonic() + budgetMs;
   }
@@ -122,22 +178,19 @@ class Pace {
   }
 }
 
-/** Throws `400` for a command without filters, which would be for all jobs. */
-function requireFilter({ filters }: ManyCommand): void {
-  if (Object.values(filters).every((value) => value === undefined)) {
-    throw invalid('body', 'must name at least one filter, such as status');
-  }
-}
-
-function askedOf({ clock }: Context, organizationId: string, command: ManyCommand): ManyAsked {
-  const { filters, after: given } = command;
+function askedOf(
+  { clock }: Context,
+  kind: ManyAsked['kind'],
+  organizationId: string,
+  { filters, after: given }: ManyCommand,
+): ManyAsked {
   // Without those that are accepted meanwhile, such as the retries that an earlier request made.
   const now = clock.now();
-  if (given === undefined) return { organizationId, filters, after: '', acceptedBy: now };
+  if (given === undefined) return { kind, organizationId, filters, acceptedBy: now };
   const [, after, moment] = nextPattern.exec(given) ?? [];
   if (after === undefined) throw invalid('after', 'must be next of an earlier answer');
   const acceptedBy = moment === undefined ? now : Math.min(now, Number(moment));
-  return { organizationId, filters, after, acceptedBy };
+  return { kind, organizationId, filters, acceptedBy };
 }
 
 async function cancelChunk(

@@ -3,6 +3,7 @@ import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { idIn } from '../../adapters/database/ids-in.ts';
 import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
+import type { JobStatus } from '../../adapters/database/tables.ts';
 
 /** Jobs whose id lies before `before` and that ended before `ended_before`, the oldest first. */
 export const findEndedJobs = allRows<
@@ -33,8 +34,47 @@ const removeJobs = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
       'skill_version',
       'trigger_type',
       'status',
+      'batch_id',
     ]),
 );
+const addToBatch = statement<{
+  id: string;
+  completed: number;
+  failed: number;
+  cancelled: number;
+}>()((db, p) =>
+  db
+    .updateTable('batches')
+    .set((eb) => ({
+      completed: eb('completed', '+', p('completed')),
+      failed: eb('failed', '+', p('failed')),
+      cancelled: eb('cancelled', '+', p('cancelled')),
+    }))
+    .where('id', '=', p('id'))
+    .where('completed_at', 'is', null),
+);
+
+/** Keeps how deleted jobs of batches that are not completed have ended. */
+export async function keepCountsOfBatches(
+  tx: Transaction,
+  jobs: readonly { readonly batch_id: string | null; readonly status: JobStatus }[],
+): Promise<void> {
+  const ofBatches = Map.groupBy(jobs, ({ batch_id }) => batch_id ?? '');
+  ofBatches.delete('');
+  const added = [...ofBatches]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([id, ended]) => {
+      const countOf = (status: JobStatus) => ended.filter((job) => job.status === status).length;
+      return {
+        id,
+        completed: countOf('completed'),
+        failed: countOf('failed'),
+        cancelled: countOf('cancelled'),
+      };
+    });
+  await tx.each(addToBatch, added);
+}
+
 const removeEvents = statement<{ job_id: string }>()((db, p) =>
   db.deleteFrom('job_events').where('job_id', '=', p('job_id')),
 );

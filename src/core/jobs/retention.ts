@@ -18,7 +18,12 @@ import { removeSteps } from '../journal/steps.ts';
 import { deleteOldKeys } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
 import { jobCounts } from './jobs.store.ts';
-import { deleteJobs, deleteOldEvents, findEndedJobs } from './retention.store.ts';
+import {
+  deleteJobs,
+  deleteOldEvents,
+  findEndedJobs,
+  keepCountsOfBatches,
+} from './retention.store.ts';
 
 /** Jobs deleted in one transaction, each with its messages. */
 const jobsMax = 100;
@@ -73,6 +78,7 @@ async function deleteBatch(
     found.map(({ id }) => id),
   );
   const ids = jobs.map(({ id }) => id);
+  await keepCountsOfBatches(tx, jobs);
   await removeSteps(tx, ids);
   await removeOfJobs(tx, ids);
   await forgetJobs(tx, jobs, writer);

@@ -3702,11 +3702,20 @@ export interface components {
             skill_name?: string;
             /** @description Jobs of this version. */
             skill_version?: string;
-            /** @enum {string} */
+            /**
+             * @description Jobs that were started in this way.
+             * @enum {string}
+             */
             trigger_type?: "api" | "scheduled" | "webhook";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Jobs of this conversation.
+             */
             conversation_id?: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Jobs that the run of this job started.
+             */
             parent_job_id?: string;
             /**
              * Format: uuid
@@ -3715,7 +3724,10 @@ export interface components {
             batch_id?: string;
             /** @description Jobs for this user, whom x-user-id named. */
             user_id?: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Jobs that were accepted with this API key.
+             */
             api_key_id?: string;
             /** Format: date-time */
             created_after?: string;
@@ -3752,11 +3764,20 @@ export interface components {
             skill_name?: string;
             /** @description Jobs of this version. */
             skill_version?: string;
-            /** @enum {string} */
+            /**
+             * @description Jobs that were started in this way.
+             * @enum {string}
+             */
             trigger_type?: "api" | "scheduled" | "webhook";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Jobs of this conversation.
+             */
             conversation_id?: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Jobs that the run of this job started.
+             */
             parent_job_id?: string;
             /**
              * Format: uuid
@@ -3765,7 +3786,10 @@ export interface components {
             batch_id?: string;
             /** @description Jobs for this user, whom x-user-id named. */
             user_id?: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Jobs that were accepted with this API key.
+             */
             api_key_id?: string;
             /** Format: date-time */
             created_after?: string;
@@ -3873,6 +3897,11 @@ export interface components {
             /** @description The error code of a refused item. */
             error?: string;
             message?: string;
+            /** @description The faults of an invalid item, as in an error; field begins with items.N. */
+            details?: {
+                field: string;
+                issue: string;
+            }[];
         };
         AcceptedBatch: {
             /** Format: uuid */
