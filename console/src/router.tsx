@@ -89,6 +89,13 @@ const job = createRoute({
   validateSearch: words('tab'),
   component: lazyPage(async () => (await import('./pages/JobPage.tsx')).JobPage),
 });
+const queue = createRoute({
+  ...within,
+  path: '/queue',
+  /** Whose jobs: those of all organizations, or of the page's. */
+  validateSearch: words('of'),
+  component: lazyPage(async () => (await import('./pages/QueuePage.tsx')).QueuePage),
+});
 const approvals = createRoute({
   ...within,
   path: '/approvals',
@@ -249,6 +256,7 @@ const routeTree = root.addChildren([
       skill,
       jobs,
       job,
+      queue,
       approvals,
       approval,
       conversations,

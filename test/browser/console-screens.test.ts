@@ -16,6 +16,7 @@ if (folder !== undefined) mkdirSync(folder, { recursive: true });
 
 const screens = [
   ...['overview', 'skills', 'skill', 'skill-schemas', 'connect', 'jobs', 'job', 'job-failed'],
+  ...['queue', 'queue-own', 'jobs-filtered'],
   ...['job-waiting', 'approvals', 'approvals-all', 'approval'],
   ...['conversations', 'conversation', 'agents', 'agent', 'agent-settings', 'memories'],
   ...['schedules', 'schedule', 'webhooks', 'webhook', 'triggers', 'trigger', 'api-keys', 'system'],

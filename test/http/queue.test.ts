@@ -55,7 +55,7 @@ test('says what waits, since when, and that all slots are taken', async () => {
     held_by: [
       {
         code: 'slots_taken',
-        message: `All 1 slot of 1 worker process are taken. Running: ${loud.organization} 1.`,
+        message: `The one slot of 1 worker process is taken. Running: ${loud.organization} 1.`,
       },
     ],
   });

@@ -2,9 +2,11 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ListChecks } from 'lucide-react';
 import { boundedTotalMax, type JobFilters as Filters, jobsQuery } from '../api/jobs.ts';
+import type { ManyFilters } from '../api/many-jobs.ts';
 import { live } from '../api/queries.ts';
 import { JobFilters, type JobSearch, windows } from '../jobs/JobFilters.tsx';
 import { JobsTable } from '../jobs/JobsTable.tsx';
+import { ManyJobs } from '../jobs/ManyJobs.tsx';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -23,6 +25,16 @@ function filtersFor({ skill, since: _, ...words }: JobSearch, page: number): Fil
     include: 'timing',
     limit: pageSize,
     offset: (page - 1) * pageSize,
+  };
+}
+
+/** The filters of the list as the commands for many jobs take them: those of now. */
+function manyFilters({ skill, since, ...words }: JobSearch): ManyFilters {
+  const ms = windows[since ?? '']?.ms;
+  return {
+    ...(words as ManyFilters),
+    ...(skill === undefined ? {} : skillNameOf(skill)),
+    ...(ms !== undefined && { created_after: new Date(Date.now() - ms).toISOString() }),
   };
 }
 
@@ -49,7 +61,13 @@ export function JobsPage() {
         clear={isFiltered ? clear : undefined}
         onSearch={(change) => void navigate({ search: (before) => changed(before, change) })}
       />
-      <Section flush>
+      <Section
+        flush
+        {...(isFiltered && {
+          title: 'Filtered jobs',
+          actions: <ManyJobs filters={() => manyFilters(filters)} skill={filters.skill} />,
+        })}
+      >
         <Loaded query={jobs} lines={12}>
           {({ data, total }) =>
             total === 0 ? (

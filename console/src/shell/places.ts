@@ -6,6 +6,7 @@ import {
   Cable,
   CalendarClock,
   FileJson,
+  Hourglass,
   KeyRound,
   ListChecks,
   type LucideIcon,
@@ -44,6 +45,7 @@ export const placeGroups: readonly PlaceGroup[] = [
       { label: 'Overview', to: '/', icon: Activity },
       { label: 'Skills', to: '/skills', icon: Puzzle, area: 'registry' },
       { label: 'Jobs', to: '/jobs', icon: ListChecks },
+      { label: 'Queue', to: '/queue', icon: Hourglass },
       {
         label: 'Approvals',
         to: '/approvals',

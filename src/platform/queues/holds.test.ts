@@ -69,9 +69,7 @@ test('an organization that runs nothing begins in a kept slot', () => {
     holdsOfOrganization(group('a', 1, 0), places(worker(taken)), () => true, false);
 
   expect(hold(16)).toEqual([]);
-  expect(messages(hold(17))).toEqual([
-    'slots_taken: All 16 slots are taken, 0 of them by its own runs.',
-  ]);
+  expect(messages(hold(17))).toEqual(['slots_taken: All 16 slots are taken, 0 by its own runs.']);
 });
 
 test('the reader of one organization learns nothing of the slots and of others', () => {

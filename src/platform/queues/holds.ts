@@ -34,6 +34,8 @@ export type Places = Readonly<Record<JobQueue, QueuePlaces>>;
 const namedMax = 3;
 
 const plural = (n: number, noun: string, many = `${noun}s`) => `${n} ${n === 1 ? noun : many}`;
+const allSlots = (n: number) => (n === 1 ? 'The one slot' : `All ${n} slots`);
+const areTaken = (n: number) => (n === 1 ? 'is taken' : 'are taken');
 const noWorker: Hold = {
   code: 'no_worker',
   message: 'No process with the role worker is live, so no job begins.',
@@ -57,7 +59,8 @@ export function holdsOfQueue(
     .map(({ name, byQueue }) => `${name} ${byQueue[queue].running}`);
   const others = by.length > namedMax ? `, and ${by.length - namedMax} others` : '';
   const runs = names.length === 0 ? '' : ` Running: ${names.join(', ')}${others}.`;
-  const message = `All ${plural(places.slots, 'slot')} of ${plural(places.workers, 'worker process', 'worker processes')} are taken.${runs}`;
+  const workers = plural(places.workers, 'worker process', 'worker processes');
+  const message = `${allSlots(places.slots)} of ${workers} ${areTaken(places.slots)}.${runs}`;
   return [{ code: 'slots_taken', message }];
 }
 
@@ -99,7 +102,7 @@ const noSlotFor = (own: number): Hold => ({
 });
 const allTaken = (own: number, slots: number): Hold => ({
   code: 'slots_taken',
-  message: `All ${plural(slots, 'slot')} are taken, ${own} of them by its own runs.`,
+  message: `${allSlots(slots)} ${areTaken(slots)}, ${own} by its own runs.`,
 });
 const share = (own: number, slots: number): Hold => ({
   code: 'organization_share',

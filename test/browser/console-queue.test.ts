@@ -1,0 +1,140 @@
+/** The page of the queue, and what changes all jobs of a list. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type ConsoleWorld, desktop, dialogOf, phone, startConsole } from '../support/console.ts';
+import { isInstalled } from '../support/shared-servers.ts';
+import { acting, gate, play, stagedSkills } from '../support/staged.ts';
+import { newTenant } from '../support/tenant.ts';
+
+const folder = process.env['SCREENSHOTS'];
+if (folder !== undefined) mkdirSync(folder, { recursive: true });
+const later = { 'x-delay-seconds': '3600' };
+const echo = 'util/v1.0/echo';
+
+describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
+  let world: ConsoleWorld;
+  beforeAll(async () => {
+    world = await startConsole({
+      skillsDirs: stagedSkills,
+      environment: { WORKER_CONCURRENCY: '1' },
+      stores: 'embedded',
+    });
+  });
+  afterAll(() => world.stop());
+  beforeEach(() => {
+    world.errors.length = 0;
+  });
+
+  /** Light and dark, wide and narrow: no fault, and nothing wider than the window. */
+  async function expectFine(name: string) {
+    const { page } = world;
+    for (const [size, viewport] of [
+      ['desktop', { width: 1_440, height: 900 }],
+      ['phone', phone],
+    ] as const) {
+      await page.setViewportSize(viewport);
+      for (const scheme of ['dark', 'light'] as const) {
+        await world.shown(scheme);
+        const path = `${name}-${size}-${scheme}.png`;
+        if (folder !== undefined) await page.screenshot({ path: join(folder, path) });
+      }
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
+        viewport.width,
+      );
+    }
+    await page.setViewportSize(desktop);
+    expect(await world.faultsInBoth()).toEqual([]);
+  }
+
+  test('the queue says why jobs wait, of all organizations and of one, and a key sees its own alone', async () => {
+    const { page, platform } = world;
+    const [loud, quiet] = [await newTenant(platform), await newTenant(platform)];
+    const { path, open } = gate();
+    const running = await loud.start(play, acting({ until: path }));
+    await loud.jobIn(running, 'active');
+    for (let i = 0; i < 3; i++) await quiet.start(echo, { text: 'x' });
+    await quiet.start(echo, { text: 'x' }, later);
+
+    await world.open('/queue');
+    const verdict = page.getByRole('region', { name: 'Why jobs wait' });
+    await verdict.getByText('3 jobs wait').waitFor();
+    await verdict
+      .getByText(`The one slot of 1 worker process is taken. Running: ${loud.organization} 1.`)
+      .waitFor();
+    const organizations = page.getByRole('table', { name: 'By organization' });
+    const row = organizations.getByRole('row').filter({ hasText: quiet.organization });
+    await row.getByText('The one slot is taken, 0 by its own runs.').waitFor();
+    await expectFine('queue-slow');
+
+    await page.getByRole('button', { name: 'default', exact: true }).click();
+    await verdict.getByText('Nothing waits for a slot.').waitFor();
+    expect(new URL(page.url()).search).toBe('?of=own');
+
+    await world.leaveSession();
+    await world.signInAs(quiet.key);
+    await world.open('/queue');
+    await verdict.getByText('No slot is free for this organization now').waitFor();
+    expect(await page.getByRole('group', { name: 'Whose jobs' }).count()).toBe(0);
+    expect(await page.locator('body').innerText()).not.toContain(loud.organization);
+    await expectFine('queue-own-slow');
+    open();
+    await verdict.getByText('Nothing waits for a slot.').waitFor();
+    await page.getByRole('table', { name: 'By skill' }).getByText(echo).click();
+    await page.getByRole('heading', { name: 'Jobs', exact: true }).waitFor();
+    expect(new URL(page.url()).search).toContain('status=queued');
+    expect(world.errors).toEqual([]);
+    await world.leaveSession();
+  });
+
+  test('all jobs of a list are cancelled, after their count is shown', async () => {
+    const { page, platform } = world;
+    const tenant = await newTenant(platform);
+    for (let i = 0; i < 60; i++) await tenant.start(echo, { text: 'x' }, later);
+    await world.signInAs(tenant.key);
+    await world.open('/jobs');
+    await page.getByRole('table', { name: 'Jobs, newest first' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Cancel all' }).count()).toBe(0);
+
+    await page.getByLabel('Status').selectOption('queued');
+    await page.getByRole('button', { name: 'Cancel all' }).click();
+    const dialog = dialogOf(page);
+    await dialog.getByText('60 jobs of this list have not ended.').waitFor();
+    await expectFine('many-jobs');
+    expect((await tenant.get('/api/jobs?status=queued')).body.total).toBe(60);
+    await dialog.getByRole('button', { name: 'Cancel 60 jobs' }).click();
+    await dialog.getByText('60 cancelled.').waitFor();
+    expect((await tenant.get('/api/jobs?status=cancelled')).body.total).toBe(60);
+    await expectFine('many-jobs-done');
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+    await page.getByText('No matching jobs').waitFor();
+    expect(world.errors).toEqual([]);
+    await world.leaveSession();
+  });
+
+  test('failed jobs of a list run again, and those that may not are counted by their reason', async () => {
+    const { page, platform } = world;
+    const owner = await newTenant(platform);
+    const { key } = await newTenant(platform, {
+      organization_id: owner.organization,
+      scopes: ['util'],
+    });
+    await owner.run(play, acting({ fail: { message: 'no', retryable: false } }));
+    await owner.run('util/v1.0/wait', { ms: 5 }, { 'x-agent-id': 'default' });
+    await world.signInAs(key);
+    await world.open('/jobs?status=failed');
+
+    await page.getByRole('button', { name: 'Retry all' }).click();
+    const dialog = dialogOf(page);
+    await dialog.getByRole('button', { name: 'Retry 1 job', exact: true }).click();
+    await dialog.getByText('1 refused with insufficient_scope').waitFor();
+    expect((await owner.get('/api/jobs')).body.total).toBe(2);
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+
+    await world.open(`/jobs?status=failed&skill=${encodeURIComponent(play)}`);
+    await page.getByText('A retry needs the scope staged, which your API key lacks.').waitFor();
+    expect(await page.getByRole('button', { name: 'Retry all' }).count()).toBe(0);
+    expect(world.errors).toEqual([]);
+    await world.leaveSession();
+  });
+});
