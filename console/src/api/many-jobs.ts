@@ -24,7 +24,7 @@ export interface ManyProgress {
   readonly remaining: number;
 }
 
-export const noProgress: ManyProgress = { done: 0, stopping: 0, refused: {}, remaining: 0 };
+const noProgress: ManyProgress = { done: 0, stopping: 0, refused: {}, remaining: 0 };
 
 const send = (verb: ManyVerb, body: ManyFilters & { dry_run?: boolean; after?: string }) =>
   verb === 'cancel'

@@ -51,7 +51,7 @@ export function QueuePage() {
                 isOfAll={isOfAll}
               />
             )}
-            <div className="grid gap-5 xl:grid-cols-2 xl:items-start">
+            <div className="grid gap-5 2xl:grid-cols-2 2xl:items-start">
               <GroupsTable kind="skill" title="By skill" groups={state.skills} isOfAll={isOfAll} />
               <GroupsTable kind="agent" title="By agent" groups={state.agents} isOfAll={isOfAll} />
             </div>

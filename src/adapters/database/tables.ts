@@ -40,6 +40,8 @@ interface Counted<Status> {
 
 export interface OrganizationsTable {
   id: string;
+  /** In turns. */
+  weight: Generated<number>;
   created_at: number;
 }
 

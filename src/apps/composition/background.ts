@@ -44,6 +44,8 @@ const waitsEveryMs = 1_000;
 const cancelledEveryMs = 1_000;
 /** Between two reads of the skill changes of other processes. */
 const refreshEveryMs = 500;
+/** Between two reads of the weights that another process has set. */
+const weightsEveryMs = 1_000;
 /** How far the clocks of two processes may be apart, with a margin. */
 const clocksApartMs = 2_000;
 /** Between two measurements of the time that processes share. */
@@ -158,7 +160,7 @@ function retentionTasks(
 /** What keeps a process of a cluster in step with the others. */
 function clusterTasks(
   { cluster, executors }: Parts,
-  { processes, skills }: Slices,
+  { processes, skills, weights }: Slices,
   clock: Clock,
 ): Task[] {
   const members = processes.cluster;
@@ -171,6 +173,7 @@ function clusterTasks(
   return [
     [measureEveryMs, () => cluster.clock.measure()],
     [refreshEveryMs, () => skills.refresh()],
+    [weightsEveryMs, () => weights.refresh()],
     [beatEveryMs, beat],
   ];
 }

@@ -30,6 +30,7 @@ import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
 import { manyJobsRoutes } from '../../core/jobs/many-jobs.routes.ts';
 import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
 import { trialRoutes } from '../../core/jobs/trials.routes.ts';
+import { weightRoutes } from '../../core/jobs/weights.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
 import { reservedCategories } from '../../core/skills/field-checks.ts';
 import { SkillsDocument } from '../../core/skills/openapi/skills-document.ts';
@@ -148,6 +149,7 @@ function adminRoutes(scope: Server, routed: Routed): void {
   usageAdminRoutes(scope, { usage, budgets });
   processAdminRoutes(scope, processes.local);
   queueAdminRoutes(scope, slices.queueState);
+  weightRoutes(scope, slices.weights);
 }
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */

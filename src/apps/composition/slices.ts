@@ -12,6 +12,7 @@ import type { Credentials } from '../../core/credentials/credentials.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { Turns } from '../../core/jobs/turns.ts';
+import { Weights } from '../../core/jobs/weights.ts';
 import { Budgets } from '../../core/usage/budgets.ts';
 import { UsageLedger } from '../../core/usage/usage.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -58,7 +59,11 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     observers: new RunObservers(),
   };
   const times: ClusterTimes = cluster === null ? {} : clusterTimes;
-  const turns = new Map(jobQueues.map((name) => [name, new Turns(config.workerConcurrency)]));
+  const weights = new Weights(base);
+  await weights.refresh();
+  const turns = new Map(
+    jobQueues.map((name) => [name, new Turns(config.workerConcurrency, weights.byOrganization)]),
+  );
   const used = await composeUsed(parts, base, turns);
   const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
   base.observers.add(new JobCounts(metrics, used.recorder, used.processes.local));
@@ -88,7 +93,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     context: base,
     userData: new UserData(base, { memories: used.memories, jobs: jobs.jobs }),
     jobs,
-    queueState: new QueueState(base, { processes: used.processes.local, skills }),
+    weights,
+    queueState: new QueueState(base, { processes: used.processes.local, skills, weights }),
     approvals: new Approvals(base, jobs.waitEnds),
     runEvents,
     schedules,

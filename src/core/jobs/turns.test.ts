@@ -3,14 +3,24 @@ import { describe, expect, test } from 'vitest';
 import { propertyRuns } from '../../../test/support/soak.ts';
 import { type DueJob, keptSlots, mayBegin, Turns } from './turns.ts';
 
-/** How many runs an organization gets while so many have endless work and one run after the other ends. */
-function sharesOf(slots: number, organizations: number): number[] {
+/**
+ * How many runs an organization gets while so many have endless work and one run after the other ends; the first have these
+ * weights.
+ */
+function sharesOf(slots: number, organizations: number, weights: number[] = []): number[] {
   const own = Array.from({ length: organizations }, () => 0);
+  const forWeight = (n: number, i: number) => n / (weights[i] ?? 1);
   const begin = () => {
     for (;;) {
       const taken = own.reduce((a, b) => a + b, 0);
-      const next = own.findIndex((mine) =>
-        mayBegin({ slots, taken, own: mine, othersWait: organizations > 1 }),
+      const next = own.findIndex((mine, i) =>
+        mayBegin({
+          slots,
+          taken,
+          own: mine,
+          othersWait: organizations > 1,
+          weight: weights[i] ?? 1,
+        }),
       );
       if (next === -1) return;
       own[next] = (own[next] ?? 0) + 1;
@@ -18,7 +28,7 @@ function sharesOf(slots: number, organizations: number): number[] {
   };
   own[0] = slots;
   for (let i = 0; i < 10 * slots; i++) {
-    const most = own.indexOf(Math.max(...own));
+    const most = own.map(forWeight).indexOf(Math.max(...own.map(forWeight)));
     own[most] = (own[most] ?? 0) - 1;
     begin();
   }
@@ -37,8 +47,8 @@ const jobs = (count: number, organization: string, key: string, priority = 1) =>
   Array.from({ length: count }, (_, i) => job(organization, key, priority, i));
 
 /** The queue of one process: what waits, what runs, and the turns that decide. */
-function process(slots: number) {
-  const turns = new Turns(slots);
+function process(slots: number, weights = new Map<string, number>()) {
+  const turns = new Turns(slots, weights);
   const waiting = new Map<string, DueJob[]>();
   const running: DueJob[] = [];
   const claim = () => {
@@ -93,6 +103,17 @@ describe('the share of an organization', () => {
     }
   });
 
+  test('is by the weights, as if one of weight w were w organizations', () => {
+    expect(sharesOf(120, 2, [2, 1])).toEqual([60, 30]);
+    expect(sharesOf(120, 3, [3])).toEqual([60, 20, 20]);
+    expect(mayBegin({ slots: 120, taken: 110, own: 100, weight: 100, othersWait: true })).toBe(
+      true,
+    );
+    expect(mayBegin({ slots: 120, taken: 119, own: 118, weight: 100, othersWait: true })).toBe(
+      false,
+    );
+  });
+
   test('is every slot while no other one waits', () => {
     expect(mayBegin({ slots: 120, taken: 80, own: 60, othersWait: true })).toBe(false);
     expect(mayBegin({ slots: 120, taken: 80, own: 60, othersWait: false })).toBe(true);
@@ -111,6 +132,25 @@ describe('the share of an organization', () => {
 });
 
 describe('turns', () => {
+  test('follow a weight that changes while jobs wait, without interrupting runs', () => {
+    const weights = new Map<string, number>();
+    const { send, end, runsOf, running } = process(12, weights);
+    send(...jobs(200, 'a', 'k'), ...jobs(200, 'b', 'k'));
+    const endEach = () => {
+      for (let i = 0; i < 24; i++) end();
+      return [runsOf('a'), runsOf('b')];
+    };
+    expect(endEach()).toEqual([4, 4]);
+
+    weights.set('a', 2);
+    expect(endEach()).toEqual([6, 3]);
+    weights.set('b', 2);
+    weights.delete('a');
+
+    expect(endEach()).toEqual([3, 6]);
+    expect(running.length).toBe(9);
+  });
+
   test('give a quiet organization a slot at once beside one that has all of them and a thousand waiting jobs', () => {
     const { send, runsOf } = process(16);
     send(...jobs(1_000, 'loud', 'a'));

@@ -3,7 +3,8 @@
  * the rows (`turns.store.ts`), and `JobRunner` claims what is picked here. It promises:
  *
  * - Organizations go round: the one that runs the fewest jobs begins the next, among equal ones the one whose last turn was
- *   longest ago. While others wait, none begins a run beyond its share: half of the slots that the others leave free.
+ *   longest ago. While others wait, none begins a run beyond its share: half of the slots that the others leave free. One of
+ *   weight w counts as w organizations: its share is w of w + 1 parts.
  * - Some slots are kept for organizations that run nothing: one for each 16, from a concurrency of 2 on. They come on top of
  *   the concurrency, of which an organization that is alone may use everything.
  * - Within an organization a higher priority goes first; every eighth of its jobs is the oldest one of a lower priority.
@@ -36,6 +37,8 @@ export interface SlotUse {
   readonly own: number;
   /** Whether jobs of another organization wait for a slot. */
   readonly othersWait: boolean;
+  /** Of this one; 1 when it is left out. */
+  readonly weight?: number;
 }
 
 /** Slots beyond the others in which only organizations begin that run nothing; none beside a single slot, which serializes runs. */
@@ -45,13 +48,14 @@ export function keptSlots(slots: number): number {
 
 /**
  * Whether an organization may begin one more run. While another one waits, it takes at most half of the slots
- * that the others leave free. So newcomers find free slots, and no run is interrupted for them.
+ * that the others leave free, with a weight of w at most w of w + 1 parts. So those with endless work get slots by their
+ * weights, newcomers find free ones, and no run is interrupted for them.
  */
-export function mayBegin({ slots, taken, own, othersWait }: SlotUse): boolean {
+export function mayBegin({ slots, taken, own, othersWait, weight = 1 }: SlotUse): boolean {
   if (own <= 0) return taken < slots + keptSlots(slots);
   if (taken >= slots) return false;
   const leftByOthers = slots - (taken - own);
-  return !othersWait || 2 * (own + 1) <= leftByOthers;
+  return !othersWait || (weight + 1) * (own + 1) <= weight * leftByOthers;
 }
 
 /** Whose a job is. */
@@ -80,6 +84,7 @@ interface Rank {
   own: number;
   /** The number of the last turn. */
   turn: number;
+  weight: number;
 }
 
 /** What this process knows of an organization; kept while it runs jobs here, or some wait. */
@@ -97,6 +102,7 @@ interface Share extends Rank {
 /** The turns of one queue in this process. */
 export class Turns {
   readonly #slots: number;
+  readonly #weights: ReadonlyMap<string, number>;
   readonly #shares = new Map<string, Share>();
   /** Whether jobs may begin here as they are accepted. */
   offersSlots = false;
@@ -106,8 +112,10 @@ export class Turns {
   /** Slots that a claim under way may fill. */
   #reserved = 0;
 
-  constructor(slots: number) {
+  /** `weights` has the present weight of each organization that has another one than 1. */
+  constructor(slots: number, weights: ReadonlyMap<string, number> = new Map()) {
     this.#slots = slots;
+    this.#weights = weights;
   }
 
   /** Jobs of the organization may be due. */
@@ -126,7 +134,8 @@ export class Turns {
   /** Whether a job of the organization may begin now. */
   mayBegin(organizationId: string): boolean {
     const share = this.#shares.get(organizationId);
-    return this.#hasPlace(share?.own ?? 0, this.#waiting > (share?.isWaiting ? 1 : 0));
+    const othersWait = this.#waiting > (share?.isWaiting ? 1 : 0);
+    return this.#hasPlace(organizationId, share, othersWait);
   }
 
   /** Whether jobs of the organization may be due. */
@@ -149,7 +158,9 @@ export class Turns {
     const heldBack: [string, Share][] = [];
     for (const entry of this.#shares) {
       const [id, { isWaiting }] = entry;
-      if (!isWaiting || !found.mayAdd(entry)) continue;
+      if (!isWaiting) continue;
+      entry[1].weight = this.#weightOf(id);
+      if (!found.mayAdd(entry)) continue;
       if (this.mayBegin(id)) found.add(entry);
       else heldBack.push(entry);
       if (max === 1 && found.all.length === 1) break;
@@ -221,15 +232,21 @@ export class Turns {
     return jobs.filter((job) => {
       const share = this.#shares.get(job.organization_id);
       const isNext = !share?.isWaiting;
-      if (!isNext || !this.#hasPlace(share?.own ?? 0, this.#waiting > 0, this.#reserved))
+      const othersWait = this.#waiting > 0;
+      if (!isNext || !this.#hasPlace(job.organization_id, share, othersWait, this.#reserved))
         return false;
       this.begin(job);
       return true;
     });
   }
 
-  #hasPlace(own: number, othersWait: boolean, more = 0): boolean {
-    return mayBegin({ slots: this.#slots, taken: this.#taken + more, own, othersWait });
+  #hasPlace(id: string, share: Share | undefined, othersWait: boolean, more = 0): boolean {
+    const [own, weight] = [share?.own ?? 0, this.#weightOf(id)];
+    return mayBegin({ slots: this.#slots, taken: this.#taken + more, own, othersWait, weight });
+  }
+
+  #weightOf(organizationId: string): number {
+    return this.#weights.get(organizationId) ?? 1;
   }
 
   #free(): number {
@@ -247,7 +264,9 @@ export class Turns {
   #shareOf(organizationId: string): Share {
     const known = this.#shares.get(organizationId);
     if (known !== undefined) return known;
-    const share = { own: 0, isWaiting: false, isAnnounced: false, turn: 0, begun: 0, key: '' };
+    const weight = this.#weightOf(organizationId);
+    const idle = { own: 0, isWaiting: false, isAnnounced: false, turn: 0, begun: 0, key: '' };
+    const share = { ...idle, weight };
     this.#shares.set(organizationId, share);
     return share;
   }
@@ -282,8 +301,8 @@ class FirstOf<T> {
   }
 }
 
-/** The fewest runs first, then the longest without a turn. */
-const inTurn = (a: Rank, b: Rank) => a.own - b.own || a.turn - b.turn;
+/** The fewest runs for its weight first, then the longest without a turn. */
+const inTurn = (a: Rank, b: Rank) => a.own * b.weight - b.own * a.weight || a.turn - b.turn;
 
 /** Where one of the organizations was announced, all of them, the announced ones first. */
 function toVerify(heldBack: readonly [string, Share][]): [string, Share][] {
@@ -312,9 +331,9 @@ export class Round {
     due: readonly DueJob[],
   ) {
     this.#use = { ...use };
-    for (const [id, { own, turn, begun, key }] of shares) {
+    for (const [id, { own, turn, weight, begun, key }] of shares) {
       const levels = priorities.map(() => new Map<string, DueJob[]>());
-      this.#turns.set(id, { own, turn, begun, key, levels, left: 0, hasLost: false });
+      this.#turns.set(id, { own, turn, weight, begun, key, levels, left: 0, hasLost: false });
     }
     for (const job of due) {
       const turn = this.#turns.get(job.organization_id);
@@ -363,7 +382,7 @@ export class Round {
     const othersWait = this.#use.unread + waiting.length > 1;
     let first: Turn | undefined;
     for (const turn of waiting) {
-      if (!mayBegin({ ...this.#use, own: turn.own, othersWait })) continue;
+      if (!mayBegin({ ...this.#use, own: turn.own, weight: turn.weight, othersWait })) continue;
       if (first === undefined || inTurn(turn, first) < 0) first = turn;
     }
     return first;

@@ -44,29 +44,34 @@ test('without a live worker nothing begins', () => {
   const noWorkers = { workers: 0, slots: 0, kept: 0, taken: 0 };
 
   expect(holdsOfQueue(group(queue, 1, 0), noWorkers, [])).toMatchObject([{ code: 'no_worker' }]);
-  const ofOrganization = holdsOfOrganization(
-    group('a', 1, 0),
-    places(noWorkers),
-    () => false,
-    true,
-  );
+  const ofOrganization = holdsOfOrganization(group('a', 1, 0), places(noWorkers), () => false, {
+    weight: 1,
+    isOwn: true,
+  });
   expect(ofOrganization).toMatchObject([{ code: 'no_worker' }]);
 });
 
 test('an organization with more than its share waits only while others wait', () => {
-  const wait = (isAnother: boolean, running: number) =>
-    holdsOfOrganization(group('a', 9, running), places(worker(12)), () => isAnother, false);
+  const wait = (isAnother: boolean, running: number, weight = 1) =>
+    holdsOfOrganization(group('a', 9, running), places(worker(12)), () => isAnother, {
+      weight,
+      isOwn: false,
+    });
 
   expect(messages(wait(true, 12))).toEqual([
     'organization_share: It runs 12 jobs in 16 slots: more than its share while other organizations wait.',
   ]);
   expect(wait(false, 12)).toEqual([]);
   expect(wait(true, 1)).toEqual([]);
+  expect(wait(true, 12, 100)).toEqual([]);
 });
 
 test('an organization that runs nothing begins in a kept slot', () => {
   const hold = (taken: number) =>
-    holdsOfOrganization(group('a', 1, 0), places(worker(taken)), () => true, false);
+    holdsOfOrganization(group('a', 1, 0), places(worker(taken)), () => true, {
+      weight: 1,
+      isOwn: false,
+    });
 
   expect(hold(16)).toEqual([]);
   expect(messages(hold(17))).toEqual(['slots_taken: All 16 slots are taken, 0 by its own runs.']);
@@ -74,7 +79,12 @@ test('an organization that runs nothing begins in a kept slot', () => {
 
 test('the reader of one organization learns nothing of the slots and of others', () => {
   const texts = [12, 16].map((taken) =>
-    messages(holdsOfOrganization(group('a', 9, 12), places(worker(taken)), () => true, true)),
+    messages(
+      holdsOfOrganization(group('a', 9, 12), places(worker(taken)), () => true, {
+        weight: 1,
+        isOwn: true,
+      }),
+    ),
   );
 
   const text = 'slots_taken: No slot is free for this organization now: 12 jobs of it run.';
@@ -82,12 +92,10 @@ test('the reader of one organization learns nothing of the slots and of others',
 });
 
 test('jobs of several priorities wait for those of the highest', () => {
-  const held = holdsOfOrganization(
-    group('a', 9, 16, [2, 0]),
-    places(worker(16)),
-    () => false,
-    false,
-  );
+  const held = holdsOfOrganization(group('a', 9, 16, [2, 0]), places(worker(16)), () => false, {
+    weight: 1,
+    isOwn: false,
+  });
   expect(held.map(({ code }) => code)).toEqual(['slots_taken', 'priority']);
 });
 

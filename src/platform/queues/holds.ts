@@ -72,7 +72,7 @@ export function holdsOfOrganization(
   group: JobGroup,
   places: Places,
   othersWait: (queue: JobQueue) => boolean,
-  isOwn: boolean,
+  { weight, isOwn }: { readonly weight: number; readonly isOwn: boolean },
 ): Hold[] {
   const holds: Hold[] = [];
   for (const queue of jobQueues) {
@@ -83,7 +83,7 @@ export function holdsOfOrganization(
       holds.push(noWorker);
       continue;
     }
-    const use = { slots, taken, own, othersWait: othersWait(queue) };
+    const use = { slots, taken, own, weight, othersWait: othersWait(queue) };
     if (own === 0 ? taken < slots + kept : mayBegin(use)) continue;
     holds.push(isOwn ? noSlotFor(own) : taken < slots ? share(own, slots) : allTaken(own, slots));
   }

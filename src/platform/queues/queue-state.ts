@@ -10,6 +10,7 @@ import {
   readQueuedJobs,
 } from '../../core/jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
+import type { Weights } from '../../core/jobs/weights.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import type { ThisProcess } from '../processes/this-process.ts';
@@ -26,6 +27,7 @@ import {
 interface QueueStateParts {
   readonly processes: ThisProcess;
   readonly skills: SkillRegistry;
+  readonly weights: Weights;
 }
 
 export class QueueState {
@@ -44,7 +46,12 @@ export class QueueState {
       this.#places(),
     ]);
     const othersWait = () => true;
-    const holdsOf = (group: JobGroup) => holdsOfOrganization(group, places, othersWait, true);
+    const weightOf = (id: string) => this.#parts.weights.byOrganization.get(id) ?? 1;
+    const holdsOf = (group: JobGroup) =>
+      holdsOfOrganization(group, places, othersWait, {
+        weight: weightOf(organizationId),
+        isOwn: true,
+      });
     const [own] = jobs.organizations.data;
     return {
       as_of: timestamp(this.#context.clock.now()),
@@ -71,12 +78,13 @@ export class QueueState {
     const waits = (queue: JobQueue) =>
       organizations.filter(({ byQueue }) => byQueue[queue].waiting > 0).length;
     const waiting = Object.fromEntries(jobQueues.map((queue) => [queue, waits(queue)]));
+    const weightOf = (id: string) => this.#parts.weights.byOrganization.get(id) ?? 1;
     const holdsOf = (group: JobGroup) =>
       holdsOfOrganization(
         group,
         places,
         (queue) => (waiting[queue] ?? 0) > (group.byQueue[queue].waiting > 0 ? 1 : 0),
-        false,
+        { weight: weightOf(group.name), isOwn: false },
       );
     const queues = jobs.queues.map((group) => ({
       ...queueOf(group),
@@ -86,7 +94,7 @@ export class QueueState {
     return {
       as_of: timestamp(clock.now()),
       queues: [...queues, webhooksOf(deliveries)],
-      organizations: groupsOf(jobs.organizations, holdsOf),
+      organizations: groupsOf(jobs.organizations, holdsOf, weightOf),
       skills: groupsOf(jobs.skills, skillHolds(isLoaded)),
       agents: groupsOf(jobs.agents, () => []),
       held_by: queues.flatMap(({ held_by }) => held_by),
@@ -133,10 +141,15 @@ function countsOf({ waiting, later, running, suspended, oldest, nextAt }: JobGro
 
 const queueOf = (group: JobGroup) => ({ queue: group.name as JobQueue, ...countsOf(group) });
 
-function groupsOf({ data, total }: Groups, holdsOf: (group: JobGroup) => Hold[]) {
+function groupsOf(
+  { data, total }: Groups,
+  holdsOf: (group: JobGroup) => Hold[],
+  weightOf: (name: string) => number | null = () => null,
+) {
   const shown = data.map((group) => ({
     name: group.name,
     organization_id: group.organizationId,
+    weight: weightOf(group.name),
     ...countsOf(group),
     held_by: holdsOf(group),
   }));

@@ -61,6 +61,10 @@ const Group = Type.Object(
       description: 'The id of the organization or the agent; of a skill category/version/name.',
     }),
     organization_id: Nullable(Type.String()),
+    weight: {
+      ...Nullable(Type.Integer({ minimum: 1 })),
+      description: 'Of an organization in turns, for the administrator; null elsewhere.',
+    },
     ...counts,
     held_by: HeldBy,
   },
@@ -97,7 +101,7 @@ const heldBy = [
 const lists = {
   organizations: {
     ...noneOf,
-    data: [{ name: 'acme', organization_id: 'acme', ...example, held_by: heldBy }],
+    data: [{ name: 'acme', organization_id: 'acme', weight: 1, ...example, held_by: heldBy }],
     total: 1,
   },
   skills: noneOf,

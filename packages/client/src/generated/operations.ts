@@ -280,6 +280,17 @@ export interface UsageApi {
 export interface QueueApi {
   /** Get what waits in all organizations, and why: `GET /admin/queue`. */
   getOfAll(options?: CallOptions): Promise<Schemas['WholeQueues']>;
+  /** Get the weight of an organization in turns: `GET /admin/organizations/{organizationId}/weight`. */
+  getOrganizationWeight(
+    organizationId: string,
+    options?: CallOptions,
+  ): Promise<Schemas['OrganizationWeight']>;
+  /** Set the weight of an organization in turns: `PUT /admin/organizations/{organizationId}/weight`. */
+  setOrganizationWeight(
+    organizationId: string,
+    body: Schemas['NewWeight'],
+    options?: CallOptions,
+  ): Promise<Schemas['OrganizationWeight']>;
   /** Get what waits in your organization, and why: `GET /api/queue`. */
   get(options?: CallOptions): Promise<Schemas['OwnQueues']>;
 }
@@ -1063,6 +1074,19 @@ export const operationTable: OperationTable = {
       verb: 'GET',
       path: '/admin/queue',
       credential: 'admin',
+      result: 'json',
+    },
+    getOrganizationWeight: {
+      verb: 'GET',
+      path: '/admin/organizations/{organizationId}/weight',
+      credential: 'admin',
+      result: 'json',
+    },
+    setOrganizationWeight: {
+      verb: 'PUT',
+      path: '/admin/organizations/{organizationId}/weight',
+      credential: 'admin',
+      input: 'body',
       result: 'json',
     },
     get: {

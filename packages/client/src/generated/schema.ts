@@ -548,6 +548,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/organizations/{organizationId}/weight": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getOrganizationWeight"];
+        put: operations["setOrganizationWeight"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/webhooks/agent/{webhookToken}": {
         parameters: {
             query?: never;
@@ -2538,6 +2554,8 @@ export interface components {
             /** @description The id of the organization or the agent; of a skill category/version/name. */
             name: string;
             organization_id: string | null;
+            /** @description Of an organization in turns, for the administrator; null elsewhere. */
+            weight: number | null;
             /** @description Those that are due and wait for a slot. Where later is at its bound, it has some of these too. */
             waiting: number;
             /** @description Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others. */
@@ -2582,6 +2600,15 @@ export interface components {
             };
             /** @description What holds the waiting jobs as a whole. */
             held_by: components["schemas"]["QueueHold"][];
+        };
+        OrganizationWeight: {
+            organization_id: string;
+            /** @description Its share of the slots beside other organizations that wait: with 2 it gets twice as many as one with 1, the default. */
+            weight: number;
+        };
+        NewWeight: {
+            /** @description Its share of the slots beside other organizations that wait: with 2 it gets twice as many as one with 1, the default. */
+            weight: number;
         };
         TriggeredJob: {
             /** Format: uuid */
@@ -5693,6 +5720,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WholeQueues"];
+                };
+            };
+        };
+    };
+    getOrganizationWeight: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the organization. */
+                organizationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationWeight"];
+                };
+            };
+        };
+    };
+    setOrganizationWeight: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the organization. */
+                organizationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWeight"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationWeight"];
                 };
             };
         };
