@@ -23,7 +23,7 @@ export interface Listening {
  * `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled; `wake-ups`: ids of
  * jobs of which a wait has ended; `due-jobs`: queues and organizations of which jobs are due, where one process has no slot
  * for them; `reloads`: whose turn it is to reload its skills, and how that went; `agents`: ids of
- * organizations whose agents have changed; `ended-credentials`: ids of revoked keys and of sessions that were signed out.
+ * organizations whose agents have changed; `gates`: a limit or a pause was set; `ended-credentials`: ids of revoked keys and of sessions that were signed out.
  */
 export const channels = [
   'jobs',
@@ -32,6 +32,7 @@ export const channels = [
   'due-jobs',
   'reloads',
   'agents',
+  'gates',
   'ended-credentials',
 ] as const;
 export type Channel = (typeof channels)[number];

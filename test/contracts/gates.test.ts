@@ -1,5 +1,6 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
 import { describe, expect, test } from 'vitest';
+import { gateNames } from '../../src/core/jobs/gates.ts';
 import type { JobRow } from '../../src/core/jobs/jobs.store.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -301,6 +302,70 @@ describe.each(await engines())('on $name', (engine) => {
 
     expect(await heldBy(world, jobs)).toEqual([null, null, words]);
     await expectGatesConsistent(world);
+  });
+
+  describe('a limit or a pause that an operator sets', () => {
+    const acme = 'default';
+    const cases = (world: JobsWorld): [name: string, words: string][] => [
+      [gateNames.limitOfOrganization(acme), 'max_concurrency of organization'],
+      [gateNames.limitOfAgent(acme, 'default'), 'max_concurrency of agent'],
+      [gateNames.limitOfKey(world.caller.keyId), 'max_concurrency of API key'],
+    ];
+
+    test.each([0, 1, 2])('number %i counts what goes on at a time', async (i) => {
+      const world = await worldOf([]);
+      const [name, said] = cases(world)[i] as [string, string];
+      const { places } = world.settler.parts;
+      await places.setPlaces(name, 1);
+      const jobs = [await world.submit(), await world.submit(), await world.submit()];
+      const [first, second, third] = jobs as [JobRow, JobRow, JobRow];
+
+      expect(await waitingFor(world, second.id)).toBe(said);
+      expect(await world.attempt(second.id, completed())).toBe(false);
+      await world.attempt(first.id, completed());
+      expect(await heldBy(world, [second, third])).toEqual([null, name]);
+      await places.setPlaces(name, null);
+
+      expect(await heldBy(world, [second, third])).toEqual([null, null]);
+      await world.attempt(second.id, completed());
+      await world.attempt(third.id, completed());
+      await expectGatesConsistent(world);
+    });
+
+    test.each([
+      ['organization', gateNames.pauseOfOrganization(acme), 'pause of organization'],
+      ['skill', gateNames.pauseOfSkill('test/v1.0/echo'), 'pause of test/v1.0/echo'],
+      ['agent', gateNames.pauseOfAgent(acme, 'default'), 'pause of agent queue'],
+    ])(
+      'a pause of the %s holds jobs until it ends, those too that were queued',
+      async (_, name, said) => {
+        const world = await worldOf({ limit: 1 });
+        const { places } = world.settler.parts;
+        const earlier = await world.submit();
+        await places.setPlaces(name, 0);
+        const later = await world.submit();
+
+        expect(await world.attempt(earlier.id, completed())).toBe(false);
+        expect(await waitingFor(world, earlier.id)).toBe(said);
+        expect(await waitingFor(world, later.id)).toBe(said);
+        await places.setPlaces(name, null);
+
+        expect(world.hints.map(({ id }) => id).slice(-2)).toEqual([earlier.id, later.id]);
+        expect(await world.attempt(earlier.id, completed())).toBe(true);
+        expect(await world.attempt(later.id, completed())).toBe(true);
+        await expectGatesConsistent(world);
+      },
+    );
+
+    test('another process learns of it', async () => {
+      const world = await worldOf([]);
+      const other = world.worker('other').settler.parts.places;
+      await world.settler.parts.places.setPlaces(gateNames.limitOfOrganization(acme), 1);
+
+      await other.settings.refresh();
+
+      expect([...other.settings.byName.values()]).toEqual([1]);
+    });
   });
 
   test('a job of another skill begins beside those that wait', async () => {

@@ -222,6 +222,7 @@ const operations: Readonly<Record<string, Operation>> = {
   getAccount: onAll(['mcp-tickets'], async (on) => [await account(on)]),
   getAgent: onOne([], agent, agents),
   getAgentBudget: onOne([], agent, (id) => `${agents(id)}/budget`),
+  getAgentQueue: onOne([], agent, (id) => `${agents(id)}/queue`),
   getAgentTrigger: onOne([], trigger, triggers('')),
   getAgentUsage: onOne([], agent, (id) => `${agents(id)}/usage`),
   getAgentVersion: onOne([], agent, (id) => `${agents(id)}/versions/1`),
@@ -247,6 +248,9 @@ const operations: Readonly<Record<string, Operation>> = {
   ]),
   getStatistics: onAll([], () => ['/api/statistics']),
   getTokenUsage: onOne([], ofConversation, conversations('/token-usage'), ofConversations),
+  limitAgent: onOne(['staged'], agent, (id) => `${agents(id)}/queue`, {
+    body: { max_concurrency: 5 },
+  }),
   listAccounts: onAll([], () => ['/api/accounts']),
   listAgentTriggerCalls: onOne([], trigger, triggers('/calls')),
   listAgentTriggers: onAll([], () => ['/api/agent-triggers']),
@@ -275,6 +279,7 @@ const operations: Readonly<Record<string, Operation>> = {
     () => ['/api/agent-webhooks/listen?events=approval.requested'],
     ['webhooks'],
   ),
+  pauseAgentQueue: onOne([], agent, (id) => `${agents(id)}/queue/pause`),
   previewCronExpression: onAll(
     [],
     () => ['/api/scheduled-jobs/preview?cron_expression=0%200%20*%20*%20*'],
@@ -291,6 +296,7 @@ const operations: Readonly<Record<string, Operation>> = {
     },
     (id) => `${agents(id)}/versions/1/restore`,
   ),
+  resumeAgentQueue: onOne([], agent, (id) => `${agents(id)}/queue/resume`),
   retryBatch: onOne([], batch, batches('/retry')),
   retryJob: onOne(['staged'], failedJob, jobs('/retry')),
   // It leaves out what the key may not run: test/http/jobs-many.test.ts.

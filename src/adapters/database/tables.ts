@@ -585,6 +585,13 @@ export interface GatesTable {
   last_organization: Generated<string>;
 }
 
+/** A limit or a pause that an operator has set: how many places a gate has. */
+export interface GateSettingsTable {
+  name: string;
+  places: number;
+  updated_at: number;
+}
+
 /** A place at a gate, or the wait of a running job's call for one. */
 export interface PlacesTable {
   gate: string;
@@ -1200,6 +1207,7 @@ export interface Tables {
   job_steps: JobStepsTable;
   family_cancellations: FamilyCancellationsTable;
   gates: GatesTable;
+  gate_settings: GateSettingsTable;
   places: PlacesTable;
   event_waits: EventWaitsTable;
   event_positions: EventPositionsTable;

@@ -24,10 +24,7 @@ export function setSession(request: FastifyRequest, sessionId: string): void {
 }
 
 /** The limit that a request counts against: that of its key, unless its session has another. */
-interface RequestLimit {
-  readonly limitedAs: string;
-  readonly perMinute: number;
-}
+type RequestLimit = Pick<Credentials, 'limitedAs' | 'perMinute'>;
 
 export function setLimit(request: FastifyRequest, limit: RequestLimit): void {
   (request as unknown as { limit: RequestLimit }).limit = limit;
@@ -41,8 +38,10 @@ export function limitOf(request: FastifyRequest): RequestLimit {
 }
 
 /** The caller of a session, and the limit that the request counts against. */
-export interface Credentials extends RequestLimit {
+export interface Credentials {
   readonly caller: Caller;
+  readonly limitedAs: string;
+  readonly perMinute: number;
   readonly sessionId: string;
 }
 

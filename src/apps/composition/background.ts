@@ -160,7 +160,7 @@ function retentionTasks(
 /** What keeps a process of a cluster in step with the others. */
 function clusterTasks(
   { cluster, executors }: Parts,
-  { processes, skills, weights }: Slices,
+  { jobs, processes, skills, weights }: Slices,
   clock: Clock,
 ): Task[] {
   const members = processes.cluster;
@@ -174,6 +174,7 @@ function clusterTasks(
     [measureEveryMs, () => cluster.clock.measure()],
     [refreshEveryMs, () => skills.refresh()],
     [weightsEveryMs, () => weights.refresh()],
+    [refreshEveryMs, () => jobs.places.settings.refresh()],
     [beatEveryMs, beat],
   ];
 }

@@ -113,6 +113,7 @@ export function composeJobRuns(
     settler,
     admission,
     performer,
+    places,
     recovery: new JobRecovery(context, { settler, running, places }, times),
     unconfirmed: [unconfirmed, settler.unconfirmed],
   };

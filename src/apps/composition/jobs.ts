@@ -8,6 +8,7 @@ import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
 import { JobFeed, SharedJobFeed } from '../../core/jobs/feed.ts';
 import type { ClaimedJob } from '../../core/jobs/jobs.store.ts';
 import { Jobs } from '../../core/jobs/jobs.ts';
+import { QueueLimits } from '../../core/jobs/queue-limits.ts';
 import { type JobQueue, queueOf } from '../../core/jobs/queues.ts';
 import { JobRunner } from '../../core/jobs/runner.ts';
 import { StatusStream } from '../../core/jobs/status-events.ts';
@@ -42,8 +43,10 @@ export function composeJobs(
   waitKinds.set('run', new ChildJobs({ skills, agents, admission, acceptor }));
   const executionParts = { skills, agents, conversations, acceptor, pool: worker.pool };
   const execution = new Execution(context, executionParts);
+  const { apiKeys } = slices;
   return {
     ...runs,
+    queueLimits: new QueueLimits({ agents, apiKeys, skills, places: runs.places }),
     feed,
     runners,
     waitKinds,

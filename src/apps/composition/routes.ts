@@ -26,6 +26,7 @@ import { reloadRoutes } from '../../core/executors/reload.routes.ts';
 import type { Reloads } from '../../core/executors/reload-turns.ts';
 import { batchRoutes } from '../../core/jobs/batches.routes.ts';
 import { executionRoutes } from '../../core/jobs/execution.routes.ts';
+import { agentQueueRoutes, gateAdminRoutes } from '../../core/jobs/gates.routes.ts';
 import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
 import { manyJobsRoutes } from '../../core/jobs/many-jobs.routes.ts';
 import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
@@ -150,6 +151,7 @@ function adminRoutes(scope: Server, routed: Routed): void {
   processAdminRoutes(scope, processes.local);
   queueAdminRoutes(scope, slices.queueState);
   weightRoutes(scope, slices.weights);
+  gateAdminRoutes(scope, jobs.queueLimits);
 }
 
 /** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
@@ -166,6 +168,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
   skillSettingsRoutes(scope, skills, slices.skillSettings);
   accountRoutes(scope, slices.remoteSkills.accounts, new BrowserAddress(parts.config));
   agentRoutes(scope, { agents });
+  agentQueueRoutes(scope, slices.jobs.queueLimits);
   agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
   memoryRoutes(scope, { memories, clock });
   conversationRoutes(scope, { conversations });

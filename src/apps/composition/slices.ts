@@ -84,6 +84,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     },
     times,
   );
+  await jobs.places.settings.refresh();
   const running = { agents, apiKeys, skills, ...jobs };
   const mappings = new Mappings();
   const runEvents = new RunEvents(base, jobs.waitEnds);

@@ -1,10 +1,10 @@
 /** The claim of jobs, and which of them it takes. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Transaction } from '../../adapters/database/database.ts';
-import { idInLocked, isIn } from '../../adapters/database/ids-in.ts';
+import { idInLocked } from '../../adapters/database/ids-in.ts';
 import { listOf, statement } from '../../adapters/database/statement.ts';
 import { type ClaimedJob, claimedColumns } from './jobs.store.ts';
-import { skillOfJob } from './places.store.ts';
+import { mayHaveGates } from './places.store.ts';
 
 /** The last recorded report of a run, after which it goes on. Null where no other process can have recorded one. */
 interface LastSaid {
@@ -62,7 +62,7 @@ const claimOf = (leavesOut: boolean) =>
           dialect,
           listOf(p, 'ids'),
           'jobs',
-          sql<SqlBool>`held_by is null ${leavesOut ? sql`and not ${isIn(dialect, skillOfJob, listOf(p, 'skills'))}` : sql``}
+          sql<SqlBool>`held_by is null ${leavesOut ? sql`and not ${mayHaveGates(dialect, listOf(p, 'skills'))}` : sql``}
           and ((status = 'queued' and run_at <= ${p('due_by')}
             and (expires_at is null or started_at is not null or expires_at > ${p('now')}))
           or (status = 'waiting' and due_at <= ${p('due_by')}))`,
@@ -85,16 +85,16 @@ interface JobsClaim {
 
 /**
  * Claims those of `ids` that are queued or waiting, due by `dueBy`, not held at a gate and not locked; the others are not
- * among the rows. A claimed job that had waited has a `resumed_at`. Jobs of `except`, named `category/version/name`, are left
- * out.
+ * among the rows. A claimed job that had waited has a `resumed_at`. With `except`,
+ * jobs that may have gates are left out; it names the skills that have limits: `category/version/name`.
  */
 export function claimJobs(
   tx: Transaction,
   ids: readonly string[],
   { by, now, leaseUntil, dueBy = now }: JobsClaim,
-  except: readonly string[] = [],
+  except: readonly string[] | null = null,
 ): Promise<(ClaimedJob & LastSaid)[]> {
   const times = { now, due_by: dueBy, lease_until: leaseUntil };
-  const which = except.length === 0 ? claim : claimOthers;
-  return tx.all(which, { ids, skills: except, claimed_by: by, ...times });
+  const which = except === null ? claim : claimOthers;
+  return tx.all(which, { ids, skills: except ?? [], claimed_by: by, ...times });
 }

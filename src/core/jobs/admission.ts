@@ -112,10 +112,11 @@ export class Admission {
     const { clockSkewMs = 0 } = this.#times;
     const now = clock.now();
     const times = { now, leaseUntil: now + config.jobLeaseMs, dueBy: now + clockSkewMs };
-    const limited = this.#parts.places.limitedSkills();
+    const { places } = this.#parts;
+    const limited = places.areAny() ? places.limitedSkills() : null;
     const claim = { by: this.#worker.claimedBy, ...times };
     const claimed = await claimJobs(tx, ids, claim, limited);
-    if (limited.length > 0 && claimed.length < ids.length) {
+    if (limited !== null && claimed.length < ids.length) {
       const known = new Set(claimed.map(({ id }) => id));
       const left = ids.filter((id) => !known.has(id));
       claimed.push(...(await this.#claimGated(tx, left, claim, held)));

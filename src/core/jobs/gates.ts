@@ -37,6 +37,32 @@ export interface GateUse {
 const ofWhom = ' = ';
 const isFirstOfLine = /^concurrency of (\S+)(?: per (\S+))?/;
 
+/** The gates that operators may set. */
+export const gateNames = {
+  pauseOfSkill: (skill: string) => `pause of ${skill}`,
+  pauseOfOrganization: (id: string) => `pause of organization${ofWhom}${id}`,
+  pauseOfAgent: (organizationId: string, id: string) =>
+    `pause of agent queue${ofWhom}${organizationId} ${id}`,
+  limitOfOrganization: (id: string) => `max_concurrency of organization${ofWhom}${id}`,
+  limitOfAgent: (organizationId: string, id: string) =>
+    `max_concurrency of agent${ofWhom}${organizationId} ${id}`,
+  limitOfKey: (id: string) => `max_concurrency of API key${ofWhom}${id}`,
+};
+
+/** The gates of work that operators may set, pauses first. */
+export function settableGates(work: GatedWork): string[] {
+  const { organization_id, agent_id, api_key_id } = work;
+  const skill = skillKey(work.skill_category, work.skill_version, work.skill_name);
+  return [
+    gateNames.pauseOfOrganization(organization_id),
+    gateNames.pauseOfSkill(skill),
+    gateNames.pauseOfAgent(organization_id, agent_id),
+    gateNames.limitOfOrganization(organization_id),
+    gateNames.limitOfAgent(organization_id, agent_id),
+    gateNames.limitOfKey(api_key_id),
+  ];
+}
+
 /** The gates of work on a skill that has these limits. */
 export function gatesOf(limits: readonly SkillLimit[], work: GatedWork): Gate[] {
   const { skill_category, skill_version, skill_name } = work;
@@ -70,7 +96,13 @@ export function waitingFor(gate: string): string {
 }
 
 /** The places of a gate now; any number where its limit was removed. */
-export function placesOf(gate: string, limits: ReadonlyMap<string, readonly SkillLimit[]>): number {
+export function placesOf(
+  gate: string,
+  limits: ReadonlyMap<string, readonly SkillLimit[]>,
+  settings: ReadonlyMap<string, number>,
+): number {
+  const set = settings.get(gate);
+  if (set !== undefined) return set;
   const [, skill = '', per = 'platform'] = isFirstOfLine.exec(gate) ?? [];
   const limit = limits.get(skill)?.find((one) => one.per === per);
   return limit?.limit ?? Number.POSITIVE_INFINITY;

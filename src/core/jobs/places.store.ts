@@ -3,8 +3,8 @@
  * it counts their places, always in one order and after the jobs that it locks; held jobs that others have locked it leaves
  * out, so it waits for no lock meanwhile.
  */
-import { type RawBuilder, sql } from 'kysely';
-import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, idInLocked, isIn } from '../../adapters/database/ids-in.ts';
 import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { PlacesTable } from '../../adapters/database/tables.ts';
@@ -125,6 +125,22 @@ export function markAllGated(tx: Transaction, ids: readonly string[]): Promise<v
   return tx.each(mark, [{ ids }]);
 }
 
+/** The skill of a job: `category/version/name`. */
+const skillOfJob: RawBuilder<string> = sql<string>`skill_category || '/' || skill_version || '/' || skill_name`;
+
+/** Whether a job may have gates: its skill is one of these, or an operator has set one of `settableGates`. */
+export function mayHaveGates(dialect: Dialect, skills: RawBuilder<string>): RawBuilder<SqlBool> {
+  return sql<SqlBool>`(${isIn(dialect, skillOfJob, skills)} or exists (
+    select 1 from gate_settings where name in (
+      'pause of organization = ' || organization_id,
+      'pause of ' || ${skillOfJob},
+      'pause of agent queue = ' || organization_id || ' ' || agent_id,
+      'max_concurrency of organization = ' || organization_id,
+      'max_concurrency of agent = ' || organization_id || ' ' || agent_id,
+      'max_concurrency of API key = ' || api_key_id
+    )))`;
+}
+
 /** What the gates of jobs that wait for their turn depend on. */
 export const listGatedWorks = allRows<
   { ids: readonly string[]; skills: readonly string[] },
@@ -147,11 +163,8 @@ export const listGatedWorks = allRows<
     .where(idIn(dialect, listOf(p, 'ids')))
     .where(sql<boolean>`status in ('queued', 'waiting')`)
     .where('held_by', 'is', null)
-    .where(isIn(dialect, skillOfJob, listOf(p, 'skills'))),
+    .where(mayHaveGates(dialect, listOf(p, 'skills'))),
 );
-
-/** The skill of a job: `category/version/name`. */
-export const skillOfJob: RawBuilder<string> = sql<string>`skill_category || '/' || skill_version || '/' || skill_name`;
 
 const hold = statement<{ ids: readonly string[]; gate: string }>()((db, p, dialect) =>
   db

@@ -10,6 +10,7 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Context } from '../context/context.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
+import { GateSettings } from './gate-settings.ts';
 import {
   type Gate,
   type GatedWork,
@@ -19,7 +20,7 @@ import {
   placeOf,
   placesOf,
 } from './gates.ts';
-import type { ClaimedJob } from './jobs.store.ts';
+import { type ClaimedJob, inIdOrder } from './jobs.store.ts';
 import {
   closeGate,
   countPlaces,
@@ -48,6 +49,8 @@ import type { RunningJobs } from './running-jobs.ts';
 /** Turns of one gate in one transaction, and jobs of one turn: more than one only where many places are free. */
 const turnsMax = 64;
 const ofTurnMax = 64;
+/** Transactions in which a changed limit lets jobs go; the sweep goes on with the others. */
+const roundsMax = 50;
 /** Every so many turns begin a job of a lower priority. */
 const lowerEvery = 8;
 /** Gates that one sweep reads; the next one goes on behind them. */
@@ -71,6 +74,8 @@ export class Places {
   readonly #context: Context;
   readonly #skills: SkillRegistry;
   readonly #running: RunningJobs;
+  /** The limits and pauses that operators set. */
+  readonly settings: GateSettings;
   /** The gate behind which the next sweep goes on. */
   #after = '';
 
@@ -78,20 +83,26 @@ export class Places {
     this.#context = context;
     this.#skills = skills;
     this.#running = running;
+    this.settings = new GateSettings(context);
   }
 
   /** The gates of work; none for most. */
   gatesOf(work: GatedWork): readonly Gate[] {
+    if (!this.areAny()) return noGates;
     const { limits } = this.#skills;
-    if (limits.size === 0) return noGates;
     const ofSkill = limits.get(skillKey(work.skill_category, work.skill_version, work.skill_name));
-    return ofSkill === undefined ? noGates : gatesOf(ofSkill, work);
+    const gates = this.settings.gatesOf(work);
+    return ofSkill === undefined ? gates : [...gates, ...gatesOf(ofSkill, work)];
+  }
+
+  /** Whether any work has gates. */
+  areAny(): boolean {
+    return this.#skills.limits.size > 0 || this.settings.byName.size > 0;
   }
 
   /** The skills that have limits: `category/version/name`. */
   limitedSkills(): readonly string[] {
-    const { limits } = this.#skills;
-    return limits.size === 0 ? [] : [...limits.keys()];
+    return [...this.#skills.limits.keys()];
   }
 
   /** Takes places for jobs that are being accepted; at which gate each of the others is to be held, by id. */
@@ -207,23 +218,38 @@ export class Places {
     this.#after = gates.length < gatesMax ? '' : (gates.at(-1)?.name ?? '');
     for (const { name } of gates) {
       const [use] = await countPlaces(database.read, { names: [name] });
-      if (Number(use?.taken ?? 0) >= placesOf(name, this.#skills.limits)) continue;
-      await database.write(async (tx) => {
-        await lockGates(tx, [name]);
-        await this.passOn(tx, name);
-      });
+      if (Number(use?.taken ?? 0) < this.#limitOf(name)) await this.#passOnNow(name);
     }
   }
 
-  /** Passes on the free places of a gate, which the transaction has locked. */
-  async passOn(tx: Transaction, name: string): Promise<void> {
+  /** Sets how many places a gate has, null for any number; lets go what may begin now. */
+  async setPlaces(name: string, places: number | null): Promise<void> {
+    await this.settings.set(name, places);
+    let rounds = 0;
+    while (rounds < roundsMax && (await this.#passOnNow(name))) rounds += 1;
+  }
+
+  #passOnNow(name: string): Promise<boolean> {
+    return this.#context.database.write(async (tx) => {
+      await lockGates(tx, [name]);
+      return this.passOn(tx, name);
+    });
+  }
+
+  #limitOf(name: string): number {
+    return placesOf(name, this.#skills.limits, this.settings.byName);
+  }
+
+  /** Passes on the free places of a gate, which the transaction has locked. Whether it may have left some. */
+  async passOn(tx: Transaction, name: string): Promise<boolean> {
     const [gate] = await findGates(tx, { names: [name] });
-    if (gate === undefined) return;
+    if (gate === undefined) return false;
     const [use] = await countPlaces(tx, { names: [name] });
-    let free = placesOf(name, this.#skills.limits) - Number(use?.taken ?? 0);
+    let free = this.#limitOf(name) - Number(use?.taken ?? 0);
     let turn = Number(gate.turn);
     let last = gate.last_organization;
-    for (let turns = 0; free > 0 && turns < turnsMax; turns++) {
+    let turns = 0;
+    for (; free > 0 && turns < turnsMax; turns++) {
       turn += 1;
       const passed = await this.#next(tx, name, { turn, last, free });
       if (passed === null) break;
@@ -232,6 +258,7 @@ export class Places {
     }
     await setTurn(tx, { name, turn, last_organization: last });
     if (free > 0) await closeGate(tx, name);
+    return turns === turnsMax;
   }
 
   /** Passes places to a call, or to jobs of the next organization; null where nothing waits. Calls have every second turn. */
@@ -267,11 +294,14 @@ export class Places {
       jobs = await letGo(tx, { ...ofGate, priority, limit: 1 });
     }
     if (jobs.length === 0) jobs = await letGo(tx, { ...ofGate, priority: 0 });
-    const passed = jobs.map(({ id }) => ({ id, gates: [{ name, limit: 0 }] }));
+    // A gate without a limit gives no places.
+    const gates = free === Number.POSITIVE_INFINITY ? [] : [{ name, limit: free }];
+    const passed = jobs.map(({ id }) => ({ id, gates }));
     await this.#take(tx, passed, new Map(jobs.map((job) => [job.id, job.organization_id])));
     const { queue, clock } = this.#context;
     tx.afterCommit(() => {
-      for (const job of jobs) sendHint(queue, job, `${job.epoch}-place-${clock.now()}-${turn}`);
+      for (const job of jobs.toSorted(inIdOrder))
+        sendHint(queue, job, `${job.epoch}-place-${clock.now()}-${turn}`);
     });
     return { count: jobs.length, organizationId: organization_id };
   }

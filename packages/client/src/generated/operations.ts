@@ -291,6 +291,41 @@ export interface QueueApi {
     body: Schemas['NewWeight'],
     options?: CallOptions,
   ): Promise<Schemas['OrganizationWeight']>;
+  /** Get the limit and the pause of an organization: `GET /admin/organizations/{organizationId}/queue`. */
+  getOfOrganization(organizationId: string, options?: CallOptions): Promise<Schemas['QueueLimits']>;
+  /** Limit how many runs of an organization go on at a time: `PUT /admin/organizations/{organizationId}/queue`. */
+  limitOrganization(
+    organizationId: string,
+    body: Schemas['QueueLimit'],
+    options?: CallOptions,
+  ): Promise<Schemas['QueueLimits']>;
+  /** Limit how many runs of an API key go on at a time: `PUT /admin/api-keys/{id}/queue`. */
+  limitApiKey(
+    id: string,
+    body: Schemas['QueueLimit'],
+    options?: CallOptions,
+  ): Promise<Schemas['KeyLimit']>;
+  /** Pause the work of an organization: `POST /admin/organizations/{organizationId}/pause`. */
+  pauseOrganization(organizationId: string, options?: CallOptions): Promise<Schemas['QueueLimits']>;
+  /** Pause a version of a skill: `POST /admin/skills/{category}/{version}/{skillName}/pause`. */
+  pauseSkill(
+    category: string,
+    version: string,
+    skillName: string,
+    options?: CallOptions,
+  ): Promise<Schemas['QueuePause']>;
+  /** Resume the work of an organization: `POST /admin/organizations/{organizationId}/resume`. */
+  resumeOrganization(
+    organizationId: string,
+    options?: CallOptions,
+  ): Promise<Schemas['QueueLimits']>;
+  /** Resume a version of a skill: `POST /admin/skills/{category}/{version}/{skillName}/resume`. */
+  resumeSkill(
+    category: string,
+    version: string,
+    skillName: string,
+    options?: CallOptions,
+  ): Promise<Schemas['QueuePause']>;
   /** Get what waits in your organization, and why: `GET /api/queue`. */
   get(options?: CallOptions): Promise<Schemas['OwnQueues']>;
 }
@@ -376,6 +411,18 @@ export interface AgentsApi {
   ): Promise<Schemas['Agent']>;
   /** Delete an agent: `DELETE /api/agents/{agentId}`. */
   delete(agentId: string, options?: CallOptions): Promise<void>;
+  /** Get the limit and the pause of the queue of an agent: `GET /api/agents/{agentId}/queue`. */
+  getQueue(agentId: string, options?: CallOptions): Promise<Schemas['QueueLimits']>;
+  /** Limit how many runs of an agent go on at a time: `PUT /api/agents/{agentId}/queue`. */
+  limit(
+    agentId: string,
+    body: Schemas['QueueLimit'],
+    options?: CallOptions,
+  ): Promise<Schemas['QueueLimits']>;
+  /** Pause the queue of an agent: `POST /api/agents/{agentId}/queue/pause`. */
+  pauseQueue(agentId: string, options?: CallOptions): Promise<Schemas['QueueLimits']>;
+  /** Resume the queue of an agent: `POST /api/agents/{agentId}/queue/resume`. */
+  resumeQueue(agentId: string, options?: CallOptions): Promise<Schemas['QueueLimits']>;
   /** List the versions of an agent, newest first: `GET /api/agents/{agentId}/versions`. */
   listVersions(
     agentId: string,
@@ -1089,6 +1136,50 @@ export const operationTable: OperationTable = {
       input: 'body',
       result: 'json',
     },
+    getOfOrganization: {
+      verb: 'GET',
+      path: '/admin/organizations/{organizationId}/queue',
+      credential: 'admin',
+      result: 'json',
+    },
+    limitOrganization: {
+      verb: 'PUT',
+      path: '/admin/organizations/{organizationId}/queue',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    limitApiKey: {
+      verb: 'PUT',
+      path: '/admin/api-keys/{id}/queue',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    pauseOrganization: {
+      verb: 'POST',
+      path: '/admin/organizations/{organizationId}/pause',
+      credential: 'admin',
+      result: 'json',
+    },
+    pauseSkill: {
+      verb: 'POST',
+      path: '/admin/skills/{category}/{version}/{skillName}/pause',
+      credential: 'admin',
+      result: 'json',
+    },
+    resumeOrganization: {
+      verb: 'POST',
+      path: '/admin/organizations/{organizationId}/resume',
+      credential: 'admin',
+      result: 'json',
+    },
+    resumeSkill: {
+      verb: 'POST',
+      path: '/admin/skills/{category}/{version}/{skillName}/resume',
+      credential: 'admin',
+      result: 'json',
+    },
     get: {
       verb: 'GET',
       path: '/api/queue',
@@ -1217,6 +1308,31 @@ export const operationTable: OperationTable = {
       path: '/api/agents/{agentId}',
       credential: 'key',
       result: 'nothing',
+    },
+    getQueue: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}/queue',
+      credential: 'key',
+      result: 'json',
+    },
+    limit: {
+      verb: 'PUT',
+      path: '/api/agents/{agentId}/queue',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    pauseQueue: {
+      verb: 'POST',
+      path: '/api/agents/{agentId}/queue/pause',
+      credential: 'key',
+      result: 'json',
+    },
+    resumeQueue: {
+      verb: 'POST',
+      path: '/api/agents/{agentId}/queue/resume',
+      credential: 'key',
+      result: 'json',
     },
     listVersions: {
       verb: 'GET',
