@@ -55,6 +55,7 @@ describe('the table of error codes', () => {
       'expired',
       'missing_credentials',
       'output_invalid',
+      'replaced',
       'replay_diverged',
       'skill_execution_failed',
       'skill_timeout',

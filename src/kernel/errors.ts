@@ -41,6 +41,7 @@ export const runErrorCodes = [
   'worker_lost',
   'cancelled',
   'expired',
+  'replaced',
 ] as const;
 
 export type RunErrorCode = (typeof runErrorCodes)[number];

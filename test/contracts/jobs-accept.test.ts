@@ -52,6 +52,8 @@ describe.each(await engines())('on $name', (engine) => {
         held_by: null,
         gated: 0,
         concurrency_key: null,
+        job_key: null,
+        replaced_by: null,
         started_at: null,
         finished_at: null,
         cancel_requested_at: null,

@@ -214,6 +214,7 @@ describe.each(await engines())('on $name', (engine) => {
           expires_at: null,
           retry_of: null,
           batch_id: null,
+          job_key: null,
           input: '{}',
           created_at: 1,
         },

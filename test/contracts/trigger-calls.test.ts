@@ -45,6 +45,7 @@ describe.each(await engines())('on $name', (engine) => {
             mapping: null,
             event_name: null,
             event_key_mapping: null,
+            job_key: null,
             rate_limit: 60,
             signing_secret: null,
             secret_sealed: 0,

@@ -71,7 +71,7 @@ async function processOn(database: Database, clock: ManualClock) {
   const places = new Places(context, skills, running);
   const worker = { turns: new Map(), isLoaded: () => true, claimedBy: 1 };
   const admission = new Admission(context, { skills, apiKeys, unconfirmed, places }, worker);
-  const acceptor = new Acceptor(context, admission, () => {});
+  const acceptor = new Acceptor(context, admission, {} as Settler, () => {});
   const conversations = new Conversations({ database });
   const execution = new Execution(context, { skills, agents, conversations, acceptor });
   const secrets = new SigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
@@ -160,6 +160,7 @@ describe.each(await engines())('on $name', (engine) => {
       input: {},
       mapping: null,
       event: null,
+      job_key: null,
       rate_limit: 60,
       has_signing_secret: false,
       active: true,

@@ -29,6 +29,7 @@ const full = {
   input: { a: { nested: [1, null, 'x'] }, '': '' },
   mapping: '{"text": body.text, "event": headers."x-github-event"}',
   event: null,
+  job_key: null,
   rate_limit: 5,
   active: false,
 };
@@ -38,6 +39,7 @@ const defaults = {
   input: {},
   mapping: null,
   event: null,
+  job_key: null,
   rate_limit: 60,
   has_signing_secret: false,
   active: true,

@@ -236,6 +236,18 @@ test('run takes when it may begin and when it is too late; show prints both', as
   expect((await cli(['cancel', job_id])).code).toBe(0);
 });
 
+test('run takes a priority and a key', async () => {
+  const keyed = ['--delay', '3600', '--no-wait', '--job-key', 'cli', '--priority', 'low'];
+  const first = await json(['run', echo, 'text=a', ...keyed]);
+  const second = await json(['run', echo, 'text=b', ...keyed, '--job-key-mode', 'skip']);
+  expect(second.job_id).toBe(first.job_id);
+  const shown = await json(['jobs', 'show', first.job_id]);
+  expect(shown).toMatchObject({ job_key: 'cli', priority: 'low' });
+  const calm = ['--job-key', 'calm', '--job-key-mode', 'debounce', '--debounce', '9'];
+  const later = await json(['run', echo, 'text=a', ...calm, '--debounce-max', '20', '--no-wait']);
+  for (const { job_id } of [first, later]) expect((await cli(['cancel', job_id])).code).toBe(0);
+});
+
 test('jobs cancel and jobs retry change all jobs of a filter, after a count', async () => {
   const mine = ['--user', 'dora'];
   for (const text of ['a', 'b']) {

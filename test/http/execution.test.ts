@@ -203,6 +203,8 @@ describe('Prefer: wait=N', () => {
     expires_at: null,
     batch_id: null,
     waiting_for: null,
+    job_key: null,
+    replaced_by: null,
     started_at: aTimestamp,
     finished_at: aTimestamp,
     duration_ms: expect.any(Number),

@@ -100,6 +100,8 @@ test('says of each header of a request whether it may be repeated, as the platfo
     prefer: 'wait=0',
     ...{ 'x-priority': 'high', 'x-expires-in': '3600', 'x-delay-seconds': '60' },
     'x-run-at': new Date(Date.now() + 3_600_000).toISOString(),
+    ...{ 'x-job-key': 'one', 'x-job-key-mode': 'skip' },
+    ...{ 'x-debounce-seconds': '1', 'x-debounce-max-seconds': '10' },
   };
   expect(headers.map(({ name }) => name).toSorted()).toEqual(Object.keys(values).toSorted());
 

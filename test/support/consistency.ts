@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { messageText } from '../../src/core/jobs/accept.ts';
 import { attemptEndN } from '../../src/core/jobs/feed.ts';
+import { messageText } from '../../src/core/jobs/message-text.ts';
 import { expectMemoriesConsistent } from './memories.ts';
 
 /**

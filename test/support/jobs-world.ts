@@ -284,7 +284,7 @@ export async function jobsWorld(
   const first = workerOf('first');
   const { admission, running, settler } = first;
   const acceptorOn = (context: Context) =>
-    new Acceptor(context, admission, (job) => void begun.push(job));
+    new Acceptor(context, admission, settler, (job) => void begun.push(job));
   const acceptor = acceptorOn(base);
   const jobsOn = (on: Database) => {
     const context = { ...base, database: on };

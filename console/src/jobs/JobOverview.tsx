@@ -112,6 +112,7 @@ function Ids({ job }: { job: Job }) {
         ],
         ['Queue', job.queue],
         ['Priority', job.priority],
+        ...(job.job_key === null ? [] : [['Key', job.job_key] as const]),
         ['Source', sourceText(job.trigger_type)],
         ['Started by', job.user_id],
       ]}

@@ -21,8 +21,8 @@ function job(fields: Partial<Job> = {}): Job {
     ...{ status: 'completed', attempt: 1, max_attempts: 3, trigger_type: 'api' },
     ...{ created_at: at(0), run_at: at(0), started_at: at(10), finished_at: at(100) },
     expires_at: null,
-    batch_id: null,
     waiting_for: null,
+    ...{ batch_id: null, job_key: null, replaced_by: null },
     priority: 'normal',
     ...{ input: {}, output: {}, error: null, progress: null, retry_of: null, duration_ms: 90 },
     ...{

@@ -111,6 +111,16 @@ test('the times of a run are headers', async () => {
   });
 });
 
+test('the priority and the key of a run are headers', async () => {
+  const { client, calls } = clientOf([job('completed')]);
+  const calm = { debounceSeconds: 5, debounceMaxSeconds: 9 } as const;
+  await client.run(skill, {}, { priority: 'low', jobKey: 'k', jobKeyMode: 'debounce', ...calm });
+  expect(Object.fromEntries(calls[0]?.headers ?? [])).toMatchObject({
+    ...{ 'x-priority': 'low', 'x-job-key': 'k', 'x-job-key-mode': 'debounce' },
+    ...{ 'x-debounce-seconds': '5', 'x-debounce-max-seconds': '9' },
+  });
+});
+
 test('a skill that is not named in full is refused before a request', async () => {
   const { client, calls } = clientOf([]);
   await expect(client.run('word-count', {})).rejects.toThrow(TypeError);

@@ -23,6 +23,16 @@ export interface RunOptions extends CallOptions {
   readonly delaySeconds?: number | undefined;
   /** It is cancelled if it has not begun within so many seconds. */
   readonly expiresInSeconds?: number | undefined;
+  /** Its place in the order of the organization's jobs; `normal` when left out. */
+  readonly priority?: Job['priority'] | undefined;
+  /** One of a kind among the jobs of the skill; what it does to an earlier job of its key, `jobKeyMode` says. */
+  readonly jobKey?: string | undefined;
+  /** `replace` when left out. */
+  readonly jobKeyMode?: 'replace' | 'skip' | 'debounce' | undefined;
+  /** With the mode `debounce`: it begins once no other of its key has come for so many seconds. */
+  readonly debounceSeconds?: number | undefined;
+  /** And at most so many seconds after the first of them. */
+  readonly debounceMaxSeconds?: number | undefined;
 }
 
 /** A job of the platform. Nothing is sent before a method is called. */
@@ -108,7 +118,7 @@ async function accept(
     throw new TypeError(`A skill is named category/version/name, not ${JSON.stringify(skill)}`);
   }
   const { idempotencyKey = randomKey(), agentId, userId, conversationId, headers } = options;
-  const { runAt, delaySeconds, expiresInSeconds } = options;
+  const { runAt, delaySeconds, expiresInSeconds, debounceSeconds, debounceMaxSeconds } = options;
   const given = Object.entries({
     'x-agent-id': agentId,
     'x-user-id': userId,
@@ -116,6 +126,11 @@ async function accept(
     'x-run-at': runAt instanceof Date ? runAt.toISOString() : runAt,
     'x-delay-seconds': delaySeconds?.toString(),
     'x-expires-in': expiresInSeconds?.toString(),
+    'x-priority': options.priority,
+    'x-job-key': options.jobKey,
+    'x-job-key-mode': options.jobKeyMode,
+    'x-debounce-seconds': debounceSeconds?.toString(),
+    'x-debounce-max-seconds': debounceMaxSeconds?.toString(),
     prefer,
   }).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const answer = await send(deps, {

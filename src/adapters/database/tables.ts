@@ -362,6 +362,10 @@ export interface JobsTable extends SkillVersion {
   gated: Generated<number>;
   /** The client's own key for limits that count by it (`x-concurrency-key`); null without one. */
   concurrency_key: Generated<string | null>;
+  /** Its key among the jobs of its skill, of which the latest or the first one runs; null without one. */
+  job_key: Generated<string | null>;
+  /** The later job of its key that has taken its place; null for others. */
+  replaced_by: Generated<string | null>;
   /** The job whose run started this one, and the number of the step there; null for other jobs. */
   parent_job_id: Generated<string | null>;
   parent_step: Generated<number | null>;
@@ -811,6 +815,17 @@ export interface UserErasuresTable {
   seq: number;
 }
 
+/** The keys of jobs, each with the newest job that was accepted with it. */
+export interface JobKeysTable {
+  organization_id: string;
+  /** `category/version/name`. */
+  skill: string;
+  job_key: string;
+  job_id: string;
+  /** The first of the requests that made this job what it is. */
+  first_at: number;
+}
+
 export interface IdempotencyKeysTable {
   /** Id of the API key or the trigger under which the key was used. */
   owner: string;
@@ -1111,6 +1126,8 @@ export interface AgentTriggersTable extends SkillVersion {
   event_name: Generated<string | null>;
   /** JSONata to the event's key; null for none. */
   event_key_mapping: Generated<string | null>;
+  /** JSON: the mapping to the key of its jobs, and what that key does; null for jobs without one. */
+  job_key: Generated<string | null>;
   /** Calls in any minute. */
   rate_limit: number;
   /**
@@ -1223,6 +1240,7 @@ export interface Tables {
   events: EventsTable;
   user_erasures: UserErasuresTable;
   idempotency_keys: IdempotencyKeysTable;
+  job_keys: JobKeysTable;
   memory_owners: MemoryOwnersTable;
   memory_tags: MemoryTagsTable;
   memories: MemoriesTable;

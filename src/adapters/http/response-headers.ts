@@ -45,6 +45,11 @@ export const responseHeaders = {
     description: 'The honoured wait, if the job ended within it.',
     schema: { type: 'string', examples: ['wait=30'] },
   },
+  'X-Job-Key-Result': {
+    description:
+      'What the x-job-key did: replaced (an earlier job was cancelled for this one), skipped (the job is an earlier one), debounced (the job is an earlier one with this input); absent where it did nothing.',
+    schema: { type: 'string', enum: ['replaced', 'skipped', 'debounced'] },
+  },
   'Idempotent-Replayed': {
     description: 'true if the response is that of an earlier request with the same key.',
     schema: { type: 'string', const: 'true' },

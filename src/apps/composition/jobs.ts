@@ -36,7 +36,7 @@ export function composeJobs(
     const parts = { queue, turns: ofQueue, admission, performer, running, ...times };
     runners.set(queue, new JobRunner(context, parts));
   }
-  const acceptor = new Acceptor(context, admission, (job: ClaimedJob) =>
+  const acceptor = new Acceptor(context, admission, settler, (job: ClaimedJob) =>
     runners.get(queueOf(job.trigger_type))?.begin(job),
   );
   const { skills, agents, conversations } = slices;

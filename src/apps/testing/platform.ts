@@ -84,9 +84,9 @@ export async function openPlatform(
     { executors, isLoaded: () => true, turns: new Map(), runners: new Map(), pace },
     { feed: new JobFeed(), waitKinds, times: {} },
   );
-  const { admission } = jobs;
+  const { admission, settler } = jobs;
   // No job is claimed as it is accepted, because there are no turns.
-  const acceptor = new Acceptor(context, admission, () => {});
+  const acceptor = new Acceptor(context, admission, settler, () => {});
   const childJobs = new ChildJobs({ skills, agents, admission, acceptor });
   waitKinds.set('run', scriptedChildren(script, childJobs));
   const caller = await callerOf(apiKeys, agents, script);

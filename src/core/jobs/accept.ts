@@ -28,6 +28,7 @@ import {
   type KeysOfBatch,
   takeKeys,
 } from './idempotency.ts';
+import { type HeldJobKeys, holdJobKeys, type JobKey, roundsOf } from './job-keys.ts';
 import {
   type ClaimedJob,
   findUserOfConversation,
@@ -36,7 +37,9 @@ import {
   type NewJob,
 } from './jobs.store.ts';
 import { hintInTime } from './later.ts';
+import { messageText } from './message-text.ts';
 import { sendHint } from './queues.ts';
+import type { Settler } from './settle.ts';
 import { type JobTiming, timesOf } from './timing.ts';
 import { normalPriority } from './turns.ts';
 
@@ -64,6 +67,8 @@ export interface WorkRequest {
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
   readonly conversationId?: string | undefined;
   readonly idempotency?: IdempotencyKey | undefined;
+  /** The key by which it is one of a kind. */
+  readonly jobKey?: JobKey | undefined;
   /** The batch that it is part of. */
   readonly batchId?: string | undefined;
   /** When it may begin; as soon as it can by default. */
@@ -95,7 +100,11 @@ export type AcceptedJob = Pick<
 >;
 
 export type Acceptance =
-  | { readonly kind: 'accepted' | 'replayed'; readonly job: AcceptedJob }
+  /** `replaces` is the earlier job of its key whose place it takes. */
+  | { readonly kind: 'accepted'; readonly job: AcceptedJob; readonly replaces?: string }
+  | { readonly kind: 'replayed'; readonly job: AcceptedJob }
+  /** The job of an earlier request with its key runs instead: as it is, or with the input of this request. */
+  | { readonly kind: 'skipped' | 'debounced'; readonly job: JobRow }
   /** The Idempotency-Key was used for a different request. */
   | { readonly kind: 'key_reused' }
   /** Another run of the conversation that it continues has not ended. */
@@ -109,12 +118,14 @@ export type BeginJob = (job: ClaimedJob) => void;
 export class Acceptor {
   readonly context: Context;
   readonly admission: Admission;
+  readonly settler: Settler;
   readonly beginJob: BeginJob;
   readonly #requests: Batch<WorkRequest, Acceptance>;
 
-  constructor(context: Context, admission: Admission, beginJob: BeginJob) {
+  constructor(context: Context, admission: Admission, settler: Settler, beginJob: BeginJob) {
     this.context = context;
     this.admission = admission;
+    this.settler = settler;
     this.beginJob = beginJob;
     this.#requests = new Batch(context.database, (tx, requests) => this.acceptWithin(tx, requests));
   }
@@ -125,33 +136,48 @@ export class Acceptor {
   }
 
   /** Accepts in the caller's transaction, for rows that must be committed together with the jobs. */
-  acceptWithin(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
-    return acceptAll(this, tx, requests);
+  async acceptWithin(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
+    if (!requests.some(hasJobKey)) return acceptAll(this, tx, requests);
+    const acceptances: Acceptance[] = [];
+    for (const round of roundsOf(requests)) {
+      const chosen = round.map((i) => requests[i] as WorkRequest);
+      const accepted = await acceptAll(this, tx, chosen);
+      accepted.forEach((one, n) => {
+        acceptances[round[n] as number] = one;
+      });
+    }
+    return acceptances;
   }
 }
+
+const hasJobKey = ({ jobKey }: WorkRequest) => jobKey !== undefined;
 
 async function acceptAll(
   acceptor: Acceptor,
   tx: Transaction,
   requests: readonly WorkRequest[],
 ): Promise<Acceptance[]> {
-  const { admission, context } = acceptor;
+  const { admission, context, settler } = acceptor;
   const { clock, writer } = context;
   const now = clock.now();
   // All of them are locked first, in the same order as settle locks them.
   const held = await heldConversations(tx, requests);
   const made = requests.map((request) => newJob(request, now, held));
   const keys = await takeKeys(tx, keyedOf(requests, made), now);
+  const jobKeys = await jobKeysOf(tx, requests, made, now);
   const acceptances: Acceptance[] = [];
   const jobs: NewJob[] = [];
   for (let i = 0; i < made.length; i++) {
     const job = made[i] as NewJob;
     const request = requests[i] as WorkRequest;
-    const acceptance = acceptanceOf(request, job, held, keys);
+    const first = acceptanceOf(request, job, held, keys);
+    const acceptance = first.kind === 'accepted' ? withJobKey(first, request, job, jobKeys) : first;
     acceptances.push(acceptance);
+    if (first.kind !== 'accepted') continue;
+    const named = acceptance.kind === 'accepted' ? job : (acceptance as { job: JobRow }).job;
+    if (request.idempotency) keys.give({ idempotency: request.idempotency, job: named });
     if (acceptance.kind !== 'accepted') continue;
     jobs.push(job);
-    if (request.idempotency) keys.give({ idempotency: request.idempotency, job });
     const continued = held.get(request.conversationId ?? '');
     if (continued !== undefined) {
       await continueConversation(tx, continued, now, writer);
@@ -159,6 +185,7 @@ async function acceptAll(
     }
   }
   await keys.record(tx);
+  await jobKeys?.record(tx, settler, context.queue);
   if (jobs.length === 0) return acceptances;
   const claimed = await admission.recordNew(tx, jobs, now);
   const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
@@ -173,6 +200,31 @@ async function acceptAll(
     context.observers.accepted(jobs);
   });
   return acceptances;
+}
+
+/** Locks the keys of the requests that have one; null without any. */
+async function jobKeysOf(
+  tx: Transaction,
+  requests: readonly WorkRequest[],
+  made: readonly NewJob[],
+  now: number,
+): Promise<HeldJobKeys | null> {
+  if (!requests.some(hasJobKey)) return null;
+  const keyed = requests.flatMap(({ jobKey }, i) =>
+    jobKey === undefined ? [] : [{ jobKey, job: made[i] as NewJob }],
+  );
+  return holdJobKeys(tx, keyed, now);
+}
+
+/** The acceptance of a request beside an earlier job of its key. */
+function withJobKey(
+  acceptance: Acceptance,
+  { jobKey }: WorkRequest,
+  job: NewJob,
+  jobKeys: HeldJobKeys | null,
+): Acceptance {
+  if (jobKey === undefined || jobKeys === null) return acceptance;
+  return jobKeys.acceptanceOf(jobKey, job);
 }
 
 /** What becomes of a request, after the earlier ones of its batch. A refused request takes no key. */
@@ -239,6 +291,7 @@ function newJob(request: WorkRequest, now: number, held: HeldConversations): New
     expires_at: null,
     retry_of: request.retryOf,
     batch_id: request.batchId ?? null,
+    job_key: request.jobKey?.key ?? null,
     input: request.input,
     agent_overrides: request.agentOverrides ?? null,
     created_at: now,
@@ -325,9 +378,4 @@ function beginningOf(job: NewJob): NewEvent[] {
       },
     },
   ];
-}
-
-/** An input or output as a message shows it: a string as itself, anything else as JSON. */
-export function messageText(json: string): string {
-  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }

@@ -1,13 +1,28 @@
 /** What batches look like on the wire (docs/decisions/jobs.md). */
 import { type Static, Type } from 'typebox';
-import { Id, Nullable, Timestamp } from '../../adapters/http/schemas.ts';
+import { Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import { concurrencyKeyMax } from './gates.ts';
+import { debounceMax, debounceTotalMax, jobKeyMax, jobKeyModes } from './job-keys.ts';
 import { aheadMaxSeconds } from './timing.ts';
 
 /** Items of one batch. */
 const itemsMax = 1_000;
 /** Bytes of the request that makes one. */
 export const batchBytesMax = 8 * 1024 * 1024;
+
+/** As the headers x-job-key, x-job-key-mode, x-debounce-seconds and x-debounce-max-seconds of an execution. */
+const jobKeyFields = {
+  job_key: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: jobKeyMax,
+      description: 'As x-job-key of an execution. A batch may have a key of a skill once.',
+    }),
+  ),
+  job_key_mode: Type.Optional(Words(jobKeyModes)),
+  debounce_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: debounceMax })),
+  debounce_max_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: debounceTotalMax })),
+};
 
 /** An item: a request to run a skill. */
 export const BatchItem = Type.Object(
@@ -45,6 +60,7 @@ export const BatchItem = Type.Object(
         description: 'As x-expires-in of an execution, in seconds.',
       }),
     ),
+    ...jobKeyFields,
   },
   { title: 'BatchItem', additionalProperties: false },
 );
@@ -81,7 +97,7 @@ export const BatchFrame = batch(Type.Array(Type.Unknown(), bounds));
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 const fields = {
   id: Id,
-  accepted: Count('Items that have become jobs.'),
+  accepted: Count('Items that have become jobs of the batch.'),
   refused: Count('Items that were refused.'),
   created_at: Timestamp,
   completed_at: {
@@ -123,6 +139,11 @@ export const Batch = Type.Object(
 const ItemAnswer = Type.Object(
   {
     job_id: Type.Optional({ ...Id, description: 'The job of an accepted item.' }),
+    job_key_result: Type.Optional({
+      ...Words(['replaced', 'skipped', 'debounced']),
+      description:
+        'As X-Job-Key-Result of an execution. A job that was there before is no job of the batch.',
+    }),
     error: Type.Optional(Type.String({ description: 'The error code of a refused item.' })),
     message: Type.Optional(Type.String()),
     details: Type.Optional(

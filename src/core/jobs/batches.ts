@@ -18,7 +18,7 @@ import { requireMoment } from '../../kernel/moment.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import type { Context } from '../context/context.ts';
 import { appendEvents } from '../events/outbox.ts';
-import type { Acceptor, WorkRequest } from './accept.ts';
+import type { Acceptance, Acceptor, WorkRequest } from './accept.ts';
 import { BatchItem, type Item } from './batches.schemas.ts';
 import {
   type BatchRow,
@@ -33,8 +33,9 @@ import {
   listBatches,
   setResults,
 } from './batches.store.ts';
-import type { Execution } from './execute.ts';
+import type { Executed, Execution } from './execute.ts';
 import { idempotencyMs } from './idempotency.ts';
+import { type JobKey, jobKeyOf } from './job-keys.ts';
 import type { JobTiming } from './timing.ts';
 
 /** Open batches that one sweep reads. */
@@ -53,7 +54,7 @@ export interface BatchRequest {
 
 /** How an item was answered: by its job, or by its refusal. */
 type ItemAnswer =
-  | { readonly job_id: string }
+  | { readonly job_id: string; readonly job_key_result?: Executed['keyResult'] & string }
   | { readonly error: string; readonly message: string; readonly details?: Issue[] };
 
 /** A request that makes a batch only once: the key of its client, and what it has to be equal to. */
@@ -95,9 +96,10 @@ export class Batches {
       return replayOf(earlier, key);
     }
     const judged: (WorkRequest | PlatformError)[] = [];
+    const keys = new Map<string, number>();
     let since = performance.now();
     for (const [i, item] of items.entries()) {
-      const one = await this.#judge(caller, item);
+      const one = withoutRepeat(await this.#judge(caller, item), i, keys);
       if (one instanceof PlatformError && isAtomic) throw ofItem(one, i);
       judged.push(one);
       if (performance.now() - since > turnMs) {
@@ -154,6 +156,7 @@ export class Batches {
         triggerType: 'api' as const,
         timing: timingOf(item),
         concurrencyKey: item.concurrency_key,
+        jobKey: jobKeyIn(item),
         inputField: 'input',
       };
       const work = await execution.workOf(caller, target, item.input, options, timingNames);
@@ -191,14 +194,14 @@ export class Batches {
     const works: WorkRequest[] = [];
     for (const one of judged) if (!(one instanceof PlatformError)) works.push({ ...one, batchId });
     const acceptances = await this.#parts.acceptor.acceptWithin(tx, works);
-    const jobs = acceptances.flatMap((one) => ('job' in one ? one.job.id : []));
+    const answers = acceptances.map(itemAnswer);
     const results = judged.map(
       (one, i): ItemAnswer =>
-        one instanceof PlatformError ? refusalOf(one, i) : { job_id: jobs.shift() ?? '' },
+        one instanceof PlatformError ? refusalOf(one, i) : (answers.shift() ?? { job_id: '' }),
     );
     const recorded = {
       id: batchId,
-      accepted: works.length,
+      accepted: acceptances.filter(({ kind }) => kind === 'accepted').length,
       refused: judged.length - works.length,
       // Only a repeat reads them, and a refusal may name what a client has sent.
       results: key === null ? row.results : JSON.stringify(results),
@@ -244,6 +247,43 @@ async function completeOne(database: Database, id: string, now: number): Promise
     const organizationId = batch.organization_id;
     const event = { type: 'batch.completed' as const, organizationId, agentId: allAgents, data };
     await appendEvents(tx, [event], now);
+  });
+}
+
+function itemAnswer(acceptance: Acceptance): ItemAnswer {
+  if (!('job' in acceptance)) return { job_id: '' };
+  const { kind, job } = acceptance;
+  if (kind === 'skipped' || kind === 'debounced') return { job_id: job.id, job_key_result: kind };
+  const isReplacing = kind === 'accepted' && acceptance.replaces !== undefined;
+  return { job_id: job.id, ...(isReplacing ? { job_key_result: 'replaced' } : {}) };
+}
+
+/** The work of item `i`, or its refusal: where an earlier item has its key, which of the two is later is not clear. */
+function withoutRepeat(
+  one: WorkRequest | PlatformError,
+  i: number,
+  keys: Map<string, number>,
+): WorkRequest | PlatformError {
+  if (one instanceof PlatformError || one.jobKey === undefined) return one;
+  const { category, version, name } = one.skill;
+  const key = `${category}/${version}/${name} ${one.jobKey.key}`;
+  const earlier = keys.get(key);
+  if (earlier !== undefined) return invalid('job_key', `is that of items.${earlier}, too`);
+  keys.set(key, i);
+  return one;
+}
+
+function jobKeyIn(item: Item): JobKey | undefined {
+  const given = {
+    key: item.job_key,
+    mode: item.job_key_mode,
+    debounceSeconds: item.debounce_seconds,
+    debounceMaxSeconds: item.debounce_max_seconds,
+  };
+  return jobKeyOf(given, {
+    key: 'job_key',
+    debounceSeconds: 'debounce_seconds',
+    debounceMaxSeconds: 'debounce_max_seconds',
   });
 }
 

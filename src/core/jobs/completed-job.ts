@@ -30,5 +30,6 @@ export function completedJob(
     progress: null,
     agent_version: null,
     erased_at: null,
+    replaced_by: null,
   };
 }

@@ -3,6 +3,7 @@
  * docs/decisions/order-of-checks.md: skill and agent (404), scope (403), input (400), then state (422).
  */
 import { createHash } from 'node:crypto';
+import type { JobStatus } from '../../adapters/database/tables.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { canonicalJson } from '../../kernel/text.ts';
@@ -17,6 +18,7 @@ import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
 import { type IdempotencyKey, idempotencyMs } from './idempotency.ts';
+import { jobKeyText, timingWith } from './job-keys.ts';
 import { refuseTiming, type TimingNames, timingText } from './timing.ts';
 import { timingNames } from './timing-headers.ts';
 
@@ -33,7 +35,7 @@ export interface Target {
 export interface ExecutionOptions
   extends Pick<
     WorkRequest,
-    'userId' | 'isForUser' | 'triggerType' | 'priority' | 'timing' | 'concurrencyKey'
+    'userId' | 'isForUser' | 'triggerType' | 'priority' | 'timing' | 'concurrencyKey' | 'jobKey'
   > {
   /** The field of the request's body that the input is; by default the input is the body. */
   readonly inputField?: string;
@@ -122,8 +124,8 @@ export class Execution {
     target: Target,
     input: unknown,
     options: ExecutionOptions,
-  ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-    const work = await this.#workOf(caller, target, input, options);
+  ): Promise<Executed> {
+    const work = await this.#workOf(caller, target, input, options, timingNames);
     try {
       refuseNow(work, target, this.#context, timingNames);
     } catch (refusal) {
@@ -147,7 +149,7 @@ export class Execution {
     options: ExecutionOptions,
     names: TimingNames,
   ): Promise<WorkRequest> {
-    const work = await this.#workOf(caller, target, input, options);
+    const work = await this.#workOf(caller, target, input, options, names);
     refuseNow(work, target, this.#context, names);
     return work;
   }
@@ -157,8 +159,10 @@ export class Execution {
     { skill, agentId, conversationId }: Target,
     input: unknown,
     options: ExecutionOptions,
+    names: TimingNames,
   ): Promise<WorkRequest> {
-    const { inputField, overrides, userId, isForUser = false, triggerType, timing } = options;
+    const { inputField, overrides, userId, isForUser = false, triggerType, jobKey } = options;
+    const timing = timingWith(jobKey, options.timing, names.runAt);
     refuseInvalid(skill, input, inputField);
     if (overrides) {
       await this.#parts.agents.requireOverridable(caller.organizationId, agentId, overrides);
@@ -167,7 +171,10 @@ export class Execution {
     if (conversationId !== undefined && !skill.continuesConversations) {
       throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
     }
-    const given = `${conversationId ?? ''}${agentOverrides ?? ''}${timing === undefined ? '' : timingText(timing)}`;
+    if (conversationId !== undefined && jobKey !== undefined) {
+      throw invalid('x-conversation-id', 'must not be sent together with x-job-key');
+    }
+    const given = `${conversationId ?? ''}${agentOverrides ?? ''}${optionsText(options)}`;
     const idempotency = options.idempotency && {
       fingerprint: fingerprintOf(skill, agentId, input, given),
       ...options.idempotency,
@@ -188,10 +195,20 @@ export class Execution {
       retryOf: null,
       conversationId,
       idempotency,
+      jobKey,
       timing,
       concurrencyKey: options.concurrencyKey,
     };
   }
+}
+
+/**
+ * The options as part of the fingerprint of a request. Those that are not given are no part of it: a repeat of a request
+ * that an earlier version has accepted has the same fingerprint.
+ */
+function optionsText({ timing, jobKey }: ExecutionOptions): string {
+  const ofTiming = timing === undefined ? '' : timingText(timing);
+  return jobKey === undefined ? ofTiming : ofTiming + jobKeyText(jobKey);
 }
 
 /**
@@ -301,13 +318,16 @@ export function refuseContinuing(
 
 type Continued = Exclude<Acceptance, { kind: 'conversation_active' | 'other_user' }>;
 
-function answer(
-  acceptance: Acceptance,
-  conversationId = '',
-): {
-  job: AcceptedJob;
-  isReplay: boolean;
-} {
+/** How a request to run a skill was answered. */
+export interface Executed {
+  readonly job: AcceptedJob & { readonly status?: JobStatus };
+  /** Whether an earlier equal request has made the job. */
+  readonly isReplay: boolean;
+  /** What its key did: the job has taken an earlier one's place, is an earlier one, or is that with another input. */
+  readonly keyResult?: 'replaced' | 'skipped' | 'debounced' | undefined;
+}
+
+function answer(acceptance: Acceptance, conversationId = ''): Executed {
   refuseContinuing(acceptance, conversationId);
   if (acceptance.kind === 'key_reused') {
     throw new PlatformError(
@@ -315,5 +335,8 @@ function answer(
       'This Idempotency-Key was used for another request within the last 24 hours',
     );
   }
-  return { job: acceptance.job, isReplay: acceptance.kind === 'replayed' };
+  const { kind, job } = acceptance;
+  if (kind === 'skipped' || kind === 'debounced') return { job, isReplay: false, keyResult: kind };
+  const keyResult = kind === 'accepted' && acceptance.replaces ? 'replaced' : undefined;
+  return { job, isReplay: kind === 'replayed', keyResult };
 }

@@ -16,9 +16,9 @@ import { carries } from '../../adapters/http/response-headers.ts';
 import { userFor } from '../../adapters/http/user-id.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { invalid, isUnavailable } from '../../kernel/errors.ts';
-import type { AcceptedJob } from './accept.ts';
-import type { ExecutionOptions } from './execute.ts';
+import type { Executed, ExecutionOptions } from './execute.ts';
 import { concurrencyKeyMax } from './gates.ts';
+import { jobKeyHeaders, jobKeyOfHeaders } from './job-key-headers.ts';
 import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
@@ -44,6 +44,7 @@ export const executionHeaders = {
   ),
   prefer: Prefer,
   ...timingHeaders,
+  ...jobKeyHeaders,
 };
 
 /** The options of a run that headers set. */
@@ -53,6 +54,11 @@ export function executionOptions(request: FastifyRequest, caller: Caller): Execu
     headers['x-run-at'] !== undefined ||
     headers['x-delay-seconds'] !== undefined ||
     headers['x-expires-in'] !== undefined;
+  const isKeyed =
+    headers['x-job-key'] !== undefined ||
+    headers['x-job-key-mode'] !== undefined ||
+    headers['x-debounce-seconds'] !== undefined ||
+    headers['x-debounce-max-seconds'] !== undefined;
   const key = idempotencyKeyOf(request);
   return {
     ...userFor(request, caller),
@@ -61,6 +67,7 @@ export function executionOptions(request: FastifyRequest, caller: Caller): Execu
     idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
     concurrencyKey: concurrencyKeyOf(request),
     timing: isTimed ? timingOf(request) : undefined,
+    jobKey: isKeyed ? jobKeyOfHeaders(request) : undefined,
   };
 }
 
@@ -82,10 +89,10 @@ function concurrencyKeyOf(request: FastifyRequest): string | undefined {
 export const executionResponses = {
   200: {
     ...FullJob,
-    ...carries('Location', 'Preference-Applied', 'Idempotent-Replayed'),
+    ...carries('Location', 'Preference-Applied', 'Idempotent-Replayed', 'X-Job-Key-Result'),
     description: 'The job, which ended within the wait.',
   },
-  202: { ...ListedJob, ...carries('Location', 'Idempotent-Replayed') },
+  202: { ...ListedJob, ...carries('Location', 'Idempotent-Replayed', 'X-Job-Key-Result') },
   ...apiRefusals(
     'skill_not_found',
     'not_found',
@@ -105,28 +112,41 @@ export function answerAccepted(
   jobs: Jobs,
   stopping: AbortSignal,
   reply: FastifyReply,
-  { job, isReplay }: { readonly job: AcceptedJob; readonly isReplay: boolean },
+  { job, isReplay, keyResult }: Executed,
 ): FastifyReply | Promise<FastifyReply> {
   reply.header('location', `/api/jobs/${job.id}`);
   if (isReplay) reply.header('idempotent-replayed', 'true');
+  if (keyResult !== undefined) reply.header('x-job-key-result', keyResult);
+  const isOfKey = keyResult === 'skipped' || keyResult === 'debounced';
+  const status = isOfKey ? (job.status ?? 'queued') : 'queued';
   const seconds = waitSeconds(reply.request.headers.prefer);
   return seconds === 0
-    ? answerStatus(reply, job, 'queued')
-    : answerEnd(jobs, goneOrStopping(reply, stopping), reply, { job, isReplay }, seconds);
+    ? answerStatus(reply, job, status)
+    : answerEnd(
+        jobs,
+        goneOrStopping(reply, stopping),
+        reply,
+        { job, isEarlier: isReplay || isOfKey, status },
+        seconds,
+      );
 }
 
 async function answerEnd(
   jobs: Jobs,
   signal: AbortSignal,
   reply: FastifyReply,
-  { job, isReplay }: { readonly job: AcceptedJob; readonly isReplay: boolean },
+  {
+    job,
+    isEarlier,
+    status: known,
+  }: { readonly job: Executed['job']; readonly isEarlier: boolean; readonly status: JobStatus },
   seconds: number,
 ): Promise<FastifyReply> {
   const organizationId = job.organization_id;
   const ms = seconds * 1000;
-  let status: JobStatus = 'queued';
+  let status = known;
   try {
-    const ended = isReplay
+    const ended = isEarlier
       ? await jobs.awaitEnd(organizationId, job.id, ms, signal)
       : await jobs.awaitAccepted(job, ms, signal);
     if (ended !== null) {
@@ -140,6 +160,6 @@ async function answerEnd(
   return answerStatus(reply, job, status);
 }
 
-function answerStatus(reply: FastifyReply, job: AcceptedJob, status: JobStatus): FastifyReply {
+function answerStatus(reply: FastifyReply, job: Executed['job'], status: JobStatus): FastifyReply {
   return reply.status(202).send(jobSummary(job, status));
 }

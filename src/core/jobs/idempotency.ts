@@ -64,7 +64,7 @@ export class KeysOfBatch<Job extends AnyJob> {
   }
 
   /** Gives the key to a request that was accepted. */
-  give({ idempotency, job }: Candidate<Job>): void {
+  give({ idempotency, job }: Candidate<Job | JobRow>): void {
     const known = this.#find(idempotency);
     if (known !== undefined) known.holder = { fingerprint: idempotency.fingerprint, job };
   }

@@ -59,6 +59,8 @@ export function jobView(row: ShownJob, tokens: TokenSums) {
     retry_of: row.retry_of,
     batch_id: row.batch_id,
     waiting_for: row.held_by === null ? null : waitingFor(row.held_by),
+    job_key: row.job_key,
+    replaced_by: row.replaced_by,
     agent_overrides:
       row.agent_overrides === null
         ? null

@@ -149,6 +149,8 @@ const completedJob = {
   retry_of: null,
   batch_id: null,
   waiting_for: null,
+  job_key: null,
+  replaced_by: null,
   agent_overrides: null,
   agent_version: null,
   progress: null,
@@ -191,6 +193,14 @@ export const FullJob = Type.Object(
       ...Nullable(Type.String()),
       description:
         'The limit that it waits for, such as "concurrency of web/v1.0/http-request"; null for a job that waits for none.',
+    },
+    job_key: {
+      ...Nullable(Type.String()),
+      description: 'The x-job-key with which it was accepted; null for other jobs.',
+    },
+    replaced_by: {
+      ...Nullable(Id),
+      description: 'Of a job that ended with the code replaced: the later job of its key.',
     },
     agent_overrides: {
       ...Nullable(AgentOverrides),

@@ -33,6 +33,7 @@ export const claimedColumns = [
   'expires_at',
   'retry_of',
   'batch_id',
+  'job_key',
   'epoch',
   'deaths',
   'parent_job_id',
@@ -97,6 +98,7 @@ type Defaults =
   | 'erased_at'
   | 'agent_version'
   | 'held_by'
+  | 'replaced_by'
   | ClaimColumn;
 
 /** The order in which many jobs are locked, so that two transactions never deadlock. */

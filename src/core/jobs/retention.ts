@@ -17,6 +17,7 @@ import type { ReaderCursor } from '../events/reader-queries.ts';
 import { removeSteps } from '../journal/steps.ts';
 import { deleteOldKeys } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
+import { deleteOldJobKeys } from './job-keys.store.ts';
 import { jobCounts } from './jobs.store.ts';
 import {
   deleteJobs,
@@ -54,6 +55,9 @@ export async function deleteExpired(
   );
   await deleteInBatches(database, rowsMax, async (tx) =>
     foundAndDeleted(await deleteOldKeys(tx, now - idempotencyMs, rowsMax)),
+  );
+  await deleteInBatches(database, rowsMax, async (tx) =>
+    foundAndDeleted(await deleteOldJobKeys(tx, now - dayMs, rowsMax)),
   );
   await database.write(async (tx) => {
     // In the order in which accepting and settling change them.

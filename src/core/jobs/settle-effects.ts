@@ -13,10 +13,10 @@ import { addMessages, endConversations, type NewMessage } from '../conversations
 import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
 import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
-import { messageText } from './accept.ts';
 import { endsOfChildren, isChild } from './families.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, jobCounts } from './jobs.store.ts';
+import { messageText } from './message-text.ts';
 import { sendHint } from './queues.ts';
 import type { EndedRun } from './scheduled-runs.ts';
 import { type EndedJob, listClaimStates } from './settle.store.ts';

@@ -199,13 +199,14 @@ async function settleAll(
 }
 
 /**
- * A claim that did not begin the code of its run does not keep the job from expiring. One that did and was handed back does:
+ * A claim that did not begin the code of its run does not keep the job from expiring, or from being replaced. One that did and was handed back does:
  * no attempt tells of it, and a later claim may not begin.
  */
 async function recordBegun(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
   const [begun, unbegun]: [string[], string[]] = [[], []];
   for (const { job, outcome, transition } of recorded) {
-    if (job.expires_at === null || job.attempt > 1 || transition.status !== 'queued') continue;
+    if (job.expires_at === null && job.job_key === null) continue;
+    if (job.attempt > 1 || transition.status !== 'queued') continue;
     const hasNotBegun = outcome.kind === 'unbegun' || outcome.kind === 'deferred';
     if (hasNotBegun) unbegun.push(job.id);
     else if (transition.refund === 1) begun.push(job.id);

@@ -49,6 +49,12 @@ export const expiredError: JobError = {
   message: 'The job had not begun when its time to begin had passed',
 };
 
+/** The end of a job that had not begun when a later one of its key was accepted. */
+export const replacedError: JobError = {
+  code: 'replaced',
+  message: 'A later job of its key has taken its place',
+};
+
 /** Deaths of its executor that it may have caused, after which a job runs with no neighbour. */
 const deathsBeforeAlone = 2;
 

@@ -13,7 +13,7 @@ import type { Context } from '../../core/context/context.ts';
 import { envelopeOf } from '../../core/events/events.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
 import type { AcceptedJob } from '../../core/jobs/accept.ts';
-import type { Execution, Target } from '../../core/jobs/execute.ts';
+import type { Executed, Execution, Target } from '../../core/jobs/execute.ts';
 import { type IdempotencyKey, idempotencyMs } from '../../core/jobs/idempotency.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -23,7 +23,8 @@ import { isObject } from '../../kernel/json.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import type { RunEvents, SendReceipt } from '../run-events/run-events.ts';
 import { eventObstacle, sendEvent } from './event-target.ts';
-import type { Mappings } from './mapping.ts';
+import { jobKeyOfCall } from './job-key.ts';
+import type { MappingContext, Mappings } from './mapping.ts';
 import { payloadOf } from './payload.ts';
 import { triggerNotFound } from './refusals.ts';
 import { requireSignature } from './signature.ts';
@@ -64,9 +65,7 @@ interface Message {
 }
 
 /** The outcome of a call, or of an earlier identical one. */
-type Received =
-  | { readonly job: AcceptedJob; readonly isReplay: boolean }
-  | ({ readonly job: null } & SendReceipt);
+type Received = Executed | ({ readonly job: null; readonly keyResult?: undefined } & SendReceipt);
 
 export class TriggerReceiver {
   readonly database: Database;
@@ -137,7 +136,7 @@ async function startRun(
   caller: Caller,
   call: Call,
   isIdSigned: boolean,
-): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+): Promise<Executed> {
   const target = await targetOf(receiver, trigger, caller);
   const key = valid(isIdSigned ? call.signedKey : call.idempotencyKey);
   const message = { body: payloadOf(call.headers, call.bytes), query: valid(call.query) };
@@ -147,11 +146,14 @@ async function startRun(
       : { owner: trigger.id, key, fingerprint: fingerprintOf(message, trigger) };
   const earlier = idempotency && (await startedJob(receiver, idempotency));
   if (earlier !== undefined) return { job: earlier, isReplay: true };
-  const input = await inputOf(receiver.mappings, trigger, target, message, call.headers);
+  const context = { ...message, headers: visibleHeaders(call.headers) };
+  const input = await inputOf(receiver.mappings, trigger, target, context);
+  const jobKey = await jobKeyOfCall(receiver.mappings, trigger, context);
   return receiver.execution.execute(caller, target, input, {
     userId: trigger.name,
     triggerType: 'webhook',
     idempotency,
+    jobKey,
   });
 }
 
@@ -220,17 +222,12 @@ async function inputOf(
   mappings: Mappings,
   trigger: TriggerRow,
   { skill }: Target,
-  { body, query }: Message,
-  headers: IncomingHttpHeaders,
+  context: MappingContext,
 ): Promise<unknown> {
   const mapped =
     trigger.mapping === null
-      ? eventOf(body)
-      : await mappings.evaluate(trigger.organization_id, trigger.mapping, {
-          body,
-          headers: visibleHeaders(headers),
-          query,
-        });
+      ? eventOf(context.body)
+      : await mappings.evaluate(trigger.organization_id, trigger.mapping, context);
   const own = JSON.parse(trigger.input) as Record<string, unknown>;
   if (isObject(mapped)) return { ...own, ...mapped };
   if (mapped === undefined) throw invalid('mapping', 'gives nothing for this request');

@@ -9,6 +9,7 @@ import {
   Timestamp,
   Words,
 } from '../../adapters/http/schemas.ts';
+import { debounceMax, debounceTotalMax, jobKeyModes } from '../../core/jobs/job-keys.ts';
 import { type ErrorCode, errorStatuses } from '../../kernel/errors.ts';
 import { eventNamePattern } from '../run-events/bounds.ts';
 
@@ -42,6 +43,28 @@ const TriggerEvent = Nullable(
   ),
 );
 
+const TriggerJobKey = Nullable(
+  Type.Object(
+    {
+      mapping: Type.String({
+        minLength: 1,
+        maxLength: mappingMax,
+        description:
+          'JSONata from {body, headers, query} to the key: text of 1 to 255 characters, or a number.',
+      }),
+      mode: Type.Optional({ ...Words(jobKeyModes), description: 'As x-job-key-mode.' }),
+      debounce_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: debounceMax })),
+      debounce_max_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: debounceTotalMax })),
+    },
+    {
+      additionalProperties: false,
+      description:
+        'The key of its jobs, as the header x-job-key of an execution: of calls with one key the latest runs, or the ' +
+        'first, or one of them once no other has come for a while. null: each call has a job of its own.',
+    },
+  ),
+);
+
 const rateLimit = {
   minimum: 1,
   maximum: 1_000_000,
@@ -65,6 +88,7 @@ const fields = {
     }),
   ),
   event: TriggerEvent,
+  job_key: TriggerJobKey,
   rate_limit: Type.Integer(rateLimit),
   active: Type.Boolean(),
 };
@@ -93,6 +117,7 @@ const example = {
   input: {},
   mapping: '{"text": body.head_commit.message}',
   event: null,
+  job_key: null,
   rate_limit: 60,
   has_signing_secret: true,
   active: true,
@@ -130,6 +155,7 @@ const optionalFields = {
   input: Type.Optional(fields.input),
   mapping: Type.Optional(fields.mapping),
   event: Type.Optional(fields.event),
+  job_key: Type.Optional(fields.job_key),
   rate_limit: Type.Optional(RateLimit),
   signing_secret: Type.Optional(SigningSecret),
   active: Type.Optional({ ...fields.active, default: true }),

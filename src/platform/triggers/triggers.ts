@@ -128,6 +128,7 @@ export class Triggers {
       mapping: null,
       event_name: null,
       event_key_mapping: null,
+      job_key: null,
       rate_limit: rateByDefault(caller.rateLimit),
       ...unsigned,
       active: 1,
@@ -235,7 +236,15 @@ function requireRate(given: number | null | undefined, rateLimit: number): void 
 function columnsOf(
   secrets: SigningSecrets,
   owner: SecretOwner,
-  { input, active, event, signing_secret: secret, rate_limit: rate, ...same }: TriggerChanges,
+  {
+    input,
+    active,
+    event,
+    job_key: jobKey,
+    signing_secret: secret,
+    rate_limit: rate,
+    ...same
+  }: TriggerChanges,
 ): Partial<TriggerRow> {
   return {
     ...same,
@@ -243,6 +252,7 @@ function columnsOf(
     ...(active === undefined ? {} : { active: Number(active) }),
     ...(rate === undefined || rate === null ? {} : { rate_limit: rate }),
     ...(event === undefined ? {} : eventColumns(event)),
+    ...(jobKey === undefined ? {} : { job_key: jobKey && JSON.stringify(jobKey) }),
     ...(secret === undefined ? {} : sealed(secrets, owner, secret)),
   };
 }

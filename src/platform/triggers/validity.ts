@@ -5,6 +5,7 @@ import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { invalid } from '../../kernel/errors.ts';
 import { eventScopes } from '../run-events/bounds.ts';
 import { ofKeyMapping } from './event-target.ts';
+import { requireJobKey } from './job-key.ts';
 import type { TriggerChanges } from './triggers.schemas.ts';
 import type { TriggerRow } from './triggers.store.ts';
 import type { Triggers } from './triggers.ts';
@@ -27,6 +28,7 @@ export async function requireValidTrigger(
   if (ofKey !== null && ofKey !== before?.event_key_mapping) {
     await ofKeyMapping(mappings.check(caller.organizationId, ofKey));
   }
+  if (after.job_key !== before?.job_key) await requireJobKey(mappings, after);
 }
 
 /** Throws `403` unless the caller may run the trigger's skill, or send its event. */

@@ -1,5 +1,6 @@
 /** Triggers as the API shows them. */
 import { timestamp } from '../../kernel/clock.ts';
+import { jobKeySettings } from './job-key.ts';
 import type { triggerRefusals } from './refusals.ts';
 import type { TriggerRow } from './triggers.store.ts';
 
@@ -19,6 +20,7 @@ export function triggerView(row: TriggerRow) {
     mapping: row.mapping,
     event:
       row.event_name === null ? null : { name: row.event_name, key_mapping: row.event_key_mapping },
+    job_key: jobKeySettings(row),
     rate_limit: row.rate_limit,
     has_signing_secret: row.signing_secret !== null,
     active: row.active === 1,

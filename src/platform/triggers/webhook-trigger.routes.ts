@@ -192,13 +192,14 @@ function callRoute(scope: Server, parts: CallParts): void {
       idempotencyKey: idempotencyKeyOf(request, idempotencyHeaders),
       signedKey: idempotencyKeyOf(request, ['webhook-id']),
     });
-    const { job, isReplay } = received;
+    const { job, isReplay, keyResult } = received;
     if (isReplay) reply.header('idempotent-replayed', 'true');
     if (job === null) {
       const { eventId, delivered } = received;
       if (known !== null) Object.assign(known, { eventId, isReplay });
       return reply.status(202).send({ event_id: eventId, delivered });
     }
+    if (keyResult !== undefined) reply.header('x-job-key-result', keyResult);
     if (known !== null) Object.assign(known, { jobId: job.id, isReplay });
     reply.header('location', `/api/jobs/${job.id}`);
     return reply

@@ -150,6 +150,7 @@ export async function redactJobs(tx: Transaction, ids: readonly string[], now: n
       output: null,
       progress: null,
       agent_overrides: null,
+      job_key: null,
       error: sql`case when error is null then null else ${error} end`,
       user_id: erasedUser,
       for_user: 0,
@@ -157,7 +158,7 @@ export async function redactJobs(tx: Transaction, ids: readonly string[], now: n
     })
     .where(isOne)
     .execute();
-  for (const table of ['job_events', 'idempotency_keys'] as const) {
+  for (const table of ['job_events', 'idempotency_keys', 'job_keys'] as const) {
     await tx.kysely
       .deleteFrom(table)
       .where(isIn(tx.dialect, sql.ref('job_id'), listValue(ids)))

@@ -3225,6 +3225,17 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
+            job_key?: {
+                /** @description JSONata from {body, headers, query} to the key: text of 1 to 255 characters, or a number. */
+                mapping: string;
+                /**
+                 * @description As x-job-key-mode.
+                 * @enum {string}
+                 */
+                mode?: "replace" | "skip" | "debounce";
+                debounce_seconds?: number;
+                debounce_max_seconds?: number;
+            } | null;
             rate_limit?: number | null;
             signing_secret?: string | null;
             /** @default true */
@@ -3247,6 +3258,17 @@ export interface components {
                 /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
                 name: string;
                 key_mapping?: string | null;
+            } | null;
+            job_key: {
+                /** @description JSONata from {body, headers, query} to the key: text of 1 to 255 characters, or a number. */
+                mapping: string;
+                /**
+                 * @description As x-job-key-mode.
+                 * @enum {string}
+                 */
+                mode?: "replace" | "skip" | "debounce";
+                debounce_seconds?: number;
+                debounce_max_seconds?: number;
             } | null;
             /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
@@ -3280,6 +3302,17 @@ export interface components {
                 name: string;
                 key_mapping?: string | null;
             } | null;
+            job_key: {
+                /** @description JSONata from {body, headers, query} to the key: text of 1 to 255 characters, or a number. */
+                mapping: string;
+                /**
+                 * @description As x-job-key-mode.
+                 * @enum {string}
+                 */
+                mode?: "replace" | "skip" | "debounce";
+                debounce_seconds?: number;
+                debounce_max_seconds?: number;
+            } | null;
             /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
@@ -3310,6 +3343,17 @@ export interface components {
                 /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
                 name: string;
                 key_mapping?: string | null;
+            } | null;
+            job_key?: {
+                /** @description JSONata from {body, headers, query} to the key: text of 1 to 255 characters, or a number. */
+                mapping: string;
+                /**
+                 * @description As x-job-key-mode.
+                 * @enum {string}
+                 */
+                mode?: "replace" | "skip" | "debounce";
+                debounce_seconds?: number;
+                debounce_max_seconds?: number;
             } | null;
             rate_limit?: number | null;
             active?: boolean;
@@ -3520,7 +3564,7 @@ export interface components {
             parent_job_id: string | null;
             error?: {
                 /** @enum {string} */
-                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                 message: string;
             } | null;
             attempt?: number;
@@ -3571,7 +3615,7 @@ export interface components {
             output: unknown;
             error: {
                 /** @enum {string} */
-                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                 message: string;
             } | null;
             attempt: number;
@@ -3601,6 +3645,10 @@ export interface components {
             batch_id: string | null;
             /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request"; null for a job that waits for none. */
             waiting_for: string | null;
+            /** @description The x-job-key with which it was accepted; null for other jobs. */
+            job_key: string | null;
+            /** @description Of a job that ended with the code replaced: the later job of its key. */
+            replaced_by: string | null;
             /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
             agent_overrides: components["schemas"]["AgentOverrides"] | null;
             /** @description The version of the agent at the last request of the job to a model; null where it has asked none. */
@@ -3746,7 +3794,7 @@ export interface components {
                 /** @description Why an attempt or the job failed. */
                 error?: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 } | null;
                 /**
@@ -4069,6 +4117,12 @@ export interface components {
             delay_seconds?: number;
             /** @description As x-expires-in of an execution, in seconds. */
             expires_in?: number;
+            /** @description As x-job-key of an execution. A batch may have a key of a skill once. */
+            job_key?: string;
+            /** @enum {string} */
+            job_key_mode?: "replace" | "skip" | "debounce";
+            debounce_seconds?: number;
+            debounce_max_seconds?: number;
         };
         NewBatch: {
             items: components["schemas"]["BatchItem"][];
@@ -4081,6 +4135,11 @@ export interface components {
              * @description The job of an accepted item.
              */
             job_id?: string;
+            /**
+             * @description As X-Job-Key-Result of an execution. A job that was there before is no job of the batch.
+             * @enum {string}
+             */
+            job_key_result?: "replaced" | "skipped" | "debounced";
             /** @description The error code of a refused item. */
             error?: string;
             message?: string;
@@ -4093,7 +4152,7 @@ export interface components {
         AcceptedBatch: {
             /** Format: uuid */
             id: string;
-            /** @description Items that have become jobs. */
+            /** @description Items that have become jobs of the batch. */
             accepted: number;
             /** @description Items that were refused. */
             refused: number;
@@ -4107,7 +4166,7 @@ export interface components {
         BatchSummary: {
             /** Format: uuid */
             id: string;
-            /** @description Items that have become jobs. */
+            /** @description Items that have become jobs of the batch. */
             accepted: number;
             /** @description Items that were refused. */
             refused: number;
@@ -4119,7 +4178,7 @@ export interface components {
         Batch: {
             /** Format: uuid */
             id: string;
-            /** @description Items that have become jobs. */
+            /** @description Items that have become jobs of the batch. */
             accepted: number;
             /** @description Items that were refused. */
             refused: number;
@@ -4594,7 +4653,7 @@ export interface components {
                 attempts: number;
                 error: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 };
             };
@@ -4719,7 +4778,7 @@ export interface components {
                 scheduled_for: string;
                 error: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 };
             };
@@ -8435,6 +8494,14 @@ export interface operations {
                 "x-delay-seconds"?: string;
                 /** @description A job that has not begun within so many seconds, 1 to 31536000, ends as cancelled with the code expired. More than the time after which it may begin. It may be sent once: 400 validation_error where it is repeated. */
                 "x-expires-in"?: string;
+                /** @description One of a kind: 1 to 255 visible ASCII characters or spaces. What the request does to an earlier job of the organization with the same skill and key, x-job-key-mode says. Not together with x-conversation-id. It may be sent once: 400 validation_error where it is repeated. */
+                "x-job-key"?: string;
+                /** @description replace, the default: an earlier job that has not begun is cancelled with the code replaced. skip: while an earlier one has not ended, the answer is that job. debounce: an earlier one that has not begun gets this input, and begins later. It may be sent once: 400 validation_error where it is repeated. */
+                "x-job-key-mode"?: string;
+                /** @description With the mode debounce: the job begins once no request with its key has come for so many seconds, 1 to 86400. It may be sent once: 400 validation_error where it is repeated. */
+                "x-debounce-seconds"?: string;
+                /** @description With the mode debounce: the job begins at most so many seconds after the first of these requests, up to 604800; ten times x-debounce-seconds by default. It may be sent once: 400 validation_error where it is repeated. */
+                "x-debounce-max-seconds"?: string;
             };
             path: {
                 /** @description The id of the agent. */
@@ -8490,6 +8557,14 @@ export interface operations {
                 "x-delay-seconds"?: string;
                 /** @description A job that has not begun within so many seconds, 1 to 31536000, ends as cancelled with the code expired. More than the time after which it may begin. It may be sent once: 400 validation_error where it is repeated. */
                 "x-expires-in"?: string;
+                /** @description One of a kind: 1 to 255 visible ASCII characters or spaces. What the request does to an earlier job of the organization with the same skill and key, x-job-key-mode says. Not together with x-conversation-id. It may be sent once: 400 validation_error where it is repeated. */
+                "x-job-key"?: string;
+                /** @description replace, the default: an earlier job that has not begun is cancelled with the code replaced. skip: while an earlier one has not ended, the answer is that job. debounce: an earlier one that has not begun gets this input, and begins later. It may be sent once: 400 validation_error where it is repeated. */
+                "x-job-key-mode"?: string;
+                /** @description With the mode debounce: the job begins once no request with its key has come for so many seconds, 1 to 86400. It may be sent once: 400 validation_error where it is repeated. */
+                "x-debounce-seconds"?: string;
+                /** @description With the mode debounce: the job begins at most so many seconds after the first of these requests, up to 604800; ten times x-debounce-seconds by default. It may be sent once: 400 validation_error where it is repeated. */
+                "x-debounce-max-seconds"?: string;
             };
             path: {
                 /** @description The category of the skill. */

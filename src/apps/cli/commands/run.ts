@@ -23,6 +23,11 @@ interface RunOptions extends TargetOptions, AwaitOptions {
   readonly at?: string;
   readonly delay?: string;
   readonly expiresIn?: string;
+  readonly priority?: string;
+  readonly jobKey?: string;
+  readonly jobKeyMode?: string;
+  readonly debounce?: string;
+  readonly debounceMax?: string;
 }
 
 const skillPattern = /^[^/\s]+\/v\d+\.\d+\/[^/\s]+$/;
@@ -47,6 +52,11 @@ export function addRunCommands(program: Command, io: Io): void {
     .option('--at <timestamp>', 'it does not begin before that: ISO 8601 with a time zone')
     .option('--delay <seconds>', 'it does not begin before so many seconds have passed')
     .option('--expires-in <seconds>', 'it is cancelled if it has not begun by then')
+    .option('--priority <priority>', 'high, normal or low')
+    .option('--job-key <key>', 'one of a kind: what it does to an earlier job, --job-key-mode says')
+    .option('--job-key-mode <mode>', 'replace (the default), skip or debounce')
+    .option('--debounce <seconds>', 'it begins once no other of its key has come for so long')
+    .option('--debounce-max <seconds>', 'and at most so long after the first of them')
     .option('--idempotency-key <key>', 'a repeat with the same key runs nothing again')
     .action((skill: string, words: string[], options: RunOptions) =>
       runSkill(io, { skill, words, options }),
@@ -79,6 +89,11 @@ async function runSkill(
     ...given('x-run-at', at),
     ...given('x-delay-seconds', delay),
     ...given('x-expires-in', expiresIn),
+    ...given('x-priority', options.priority),
+    ...given('x-job-key', options.jobKey),
+    ...given('x-job-key-mode', options.jobKeyMode),
+    ...given('x-debounce-seconds', options.debounce),
+    ...given('x-debounce-max-seconds', options.debounceMax),
     // So that a repeat after a connection that broke runs nothing twice.
     'idempotency-key': idempotencyKey ?? randomUUID(),
   };

@@ -1,0 +1,169 @@
+/** The keys of jobs: one row a key, unique by its primary key, which the acceptance of a request with that key locks. */
+import { sql } from 'kysely';
+import type { Transaction } from '../../adapters/database/database.ts';
+import { idIn } from '../../adapters/database/ids-in.ts';
+import { type Lists, rowsIn, rowsParams, type Types } from '../../adapters/database/rows-in.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
+import type { JobKeysTable } from '../../adapters/database/tables.ts';
+import { inIdOrder, type JobRow } from './jobs.store.ts';
+
+export type JobKeyRow = JobKeysTable;
+type KeyName = Pick<JobKeyRow, 'organization_id' | 'skill' | 'job_key'>;
+
+const types: Types<JobKeyRow> = {
+  organization_id: 'text',
+  skill: 'text',
+  job_key: 'text',
+  job_id: 'text',
+  first_at: 'bigint',
+};
+
+/** One text for each key. */
+export const keyNameOf = ({ organization_id, skill, job_key }: KeyName) =>
+  `${organization_id} ${skill} ${job_key}`;
+
+/** The order in which many keys are locked, so that two transactions never wait for each other. */
+const inKeyOrder = (a: KeyName, b: KeyName) => (keyNameOf(a) < keyNameOf(b) ? -1 : 1);
+
+const take = statement<JobKeyRow | Lists<JobKeyRow>>()((db, p, dialect) => {
+  const columns = Object.keys(types).map((column) => sql.ref(column));
+  // A row that is there is locked by an update that changes nothing.
+  const query = sql<JobKeyRow>`insert into job_keys (${sql.join(columns)})
+    select * from ${rowsIn<JobKeyRow>(dialect, p, types)} where true
+    on conflict (organization_id, skill, job_key) do update set job_key = excluded.job_key
+    returning ${sql.join(columns)}`;
+  return { compile: () => query.compile(db) };
+});
+
+/** Inserts those of the keys that are not there, and locks all; their rows as they are then. The keys are all different. */
+export async function takeJobKeys(
+  tx: Transaction,
+  keys: readonly JobKeyRow[],
+): Promise<JobKeyRow[]> {
+  const taken = rowsParams(tx.dialect, keys.toSorted(inKeyOrder), types).map((given) =>
+    tx.all(take, given),
+  );
+  return (await Promise.all(taken)).flat();
+}
+
+const give = statement<JobKeyRow>()((db, p) =>
+  db
+    .updateTable('job_keys')
+    .set({ job_id: p('job_id'), first_at: p('first_at') })
+    .where('organization_id', '=', p('organization_id'))
+    .where('skill', '=', p('skill'))
+    .where('job_key', '=', p('job_key')),
+);
+
+/** Records the newest jobs of keys that this transaction has locked. */
+export function giveJobKeys(tx: Transaction, keys: readonly JobKeyRow[]): Promise<void> {
+  return tx.each(give, keys);
+}
+
+/** The jobs of keys; the caller has locked them. */
+export const findJobsOfKeys = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
+  db
+    .selectFrom('jobs')
+    .selectAll()
+    .where(idIn(dialect, listOf(p, 'ids'))),
+);
+
+const replaced = statement<{ id: string; replaced_by: string }>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ replaced_by: p('replaced_by') })
+    .where('id', '=', p('id')),
+);
+
+/** Records which job has taken the place of a cancelled one. */
+export function recordReplaced(
+  tx: Transaction,
+  jobs: readonly { readonly id: string; readonly replaced_by: string }[],
+): Promise<void> {
+  return tx.each(replaced, jobs.toSorted(inIdOrder));
+}
+
+type Changed = Pick<
+  JobRow,
+  'id' | 'conversation_id' | 'input' | 'agent_overrides' | 'priority' | 'run_at' | 'expires_at'
+>;
+
+const change = statement<Omit<Changed, 'conversation_id'>>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({
+      input: p('input'),
+      agent_overrides: p('agent_overrides'),
+      priority: p('priority'),
+      run_at: p('run_at'),
+      due_at: p('run_at'),
+      held_by: null,
+      expires_at: p('expires_at'),
+    })
+    .where('id', '=', p('id')),
+);
+
+const changeMessage = statement<{ id: string; conversation_id: string; content: string }>()(
+  (db, p) =>
+    db
+      .updateTable('messages')
+      .set({ content: p('content') })
+      .where('conversation_id', '=', p('conversation_id'))
+      .where('job_id', '=', p('id'))
+      .where('role', '=', sql.lit('user')),
+);
+
+/** Gives queued jobs that have not begun another input and moment; the transaction has locked them. */
+export async function changeJobsOfKeys(
+  tx: Transaction,
+  jobs: readonly (Changed & { readonly content: string })[],
+): Promise<void> {
+  const inOrder = jobs.toSorted(inIdOrder);
+  await tx.each(
+    change,
+    inOrder.map(({ content: _content, conversation_id: _id, ...row }) => row),
+  );
+  await tx.each(
+    changeMessage,
+    inOrder.map(({ id, conversation_id, content }) => ({ id, conversation_id, content })),
+  );
+}
+
+const old = allRows<{ before: number; limit: number }, Transaction>()((db, p) =>
+  db
+    .selectFrom('job_keys')
+    .select(['organization_id', 'skill', 'job_key', 'job_id'])
+    .where('first_at', '<', p('before'))
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('jobs')
+            .select('jobs.id')
+            .whereRef('jobs.id', '=', 'job_keys.job_id')
+            .where('jobs.due_at', 'is not', null),
+        ),
+      ),
+    )
+    .orderBy('first_at')
+    .limit(p('limit')),
+);
+const remove = statement<Omit<JobKeyRow, 'first_at'>>()((db, p) =>
+  db
+    .deleteFrom('job_keys')
+    .where('organization_id', '=', p('organization_id'))
+    .where('skill', '=', p('skill'))
+    .where('job_key', '=', p('job_key'))
+    // Another request may have taken the key meanwhile.
+    .where('job_id', '=', p('job_id')),
+);
+
+/** Deletes at most `limit` keys since `before` whose jobs have ended; how many. */
+export async function deleteOldJobKeys(
+  tx: Transaction,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const keys = await old(tx, { before, limit });
+  await tx.each(remove, keys.toSorted(inKeyOrder));
+  return keys.length;
+}

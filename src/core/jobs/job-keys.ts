@@ -1,0 +1,274 @@
+/**
+ * Job keys: of the requests with one key of a skill the latest one runs, or the first, or one of them once no other has come
+ * for a while (docs/decisions/jobs.md). A row for each key names its newest job. The acceptance of a request locks the
+ * row, and then that job, so requests of two processes are decided one after the other, and none of them beside the claim
+ * of the job. A job without a key pays nothing for this.
+ */
+import type { Transaction } from '../../adapters/database/database.ts';
+import type { Queue } from '../../adapters/queue/queue.ts';
+import { invalid } from '../../kernel/errors.ts';
+import { skillKey } from '../skills/registry.ts';
+import type { Acceptance } from './accept.ts';
+import { holdFamilies } from './families.store.ts';
+import {
+  changeJobsOfKeys,
+  findJobsOfKeys,
+  giveJobKeys,
+  type JobKeyRow,
+  keyNameOf,
+  recordReplaced,
+  takeJobKeys,
+} from './job-keys.store.ts';
+import type { JobRow, NewJob } from './jobs.store.ts';
+import { hintInTime } from './later.ts';
+import { messageText } from './message-text.ts';
+import type { Settler } from './settle.ts';
+import { isFinal, replacedError } from './states.ts';
+import type { JobTiming } from './timing.ts';
+
+/** What a later request does to an earlier job of its key. */
+export const jobKeyModes = ['replace', 'skip', 'debounce'] as const;
+export type JobKeyMode = (typeof jobKeyModes)[number];
+
+/** Characters of a key. */
+export const jobKeyMax = 255;
+/** Seconds for which no further request may come before a debounced job begins; and since the first request, at most. */
+export const debounceMax = 86_400;
+export const debounceTotalMax = 604_800;
+/** The most by default, in times of the debounce. */
+const debounceTimes = 10;
+
+/** The key of a request. */
+export interface JobKey {
+  readonly key: string;
+  readonly mode: JobKeyMode;
+  /** With the mode debounce: milliseconds without a further request, and since the first one. */
+  readonly debounceMs?: number;
+  readonly debounceTotalMs?: number;
+}
+
+/** A key as a client gives it. */
+interface GivenKey {
+  readonly key?: string | undefined;
+  readonly mode?: JobKeyMode | undefined;
+  readonly debounceSeconds?: number | undefined;
+  readonly debounceMaxSeconds?: number | undefined;
+}
+
+/** The names of the fields that hold it, for refusals. */
+export interface JobKeyNames {
+  readonly key: string;
+  readonly debounceSeconds: string;
+  readonly debounceMaxSeconds: string;
+}
+
+/** The key of a request, undefined without one; throws `400` where its parts do not fit together. */
+export function jobKeyOf(given: GivenKey, names: JobKeyNames): JobKey | undefined {
+  const { key, mode = 'replace', debounceSeconds: calm, debounceMaxSeconds: most } = given;
+  if (key === undefined) {
+    if (given.mode === undefined && calm === undefined && most === undefined) return undefined;
+    throw invalid(names.key, 'is required with the fields that say what it does');
+  }
+  if (mode !== 'debounce') {
+    if (calm !== undefined) throw invalid(names.debounceSeconds, 'is for the mode debounce');
+    if (most !== undefined) throw invalid(names.debounceMaxSeconds, 'is for the mode debounce');
+    return { key, mode };
+  }
+  if (calm === undefined) {
+    throw invalid(names.debounceSeconds, 'is required with the mode debounce');
+  }
+  if (most !== undefined && most < calm) {
+    throw invalid(names.debounceMaxSeconds, `must not be less than ${names.debounceSeconds}`);
+  }
+  const seconds = most ?? Math.min(debounceTotalMax, calm * debounceTimes);
+  return { key, mode, debounceMs: calm * 1000, debounceTotalMs: seconds * 1000 };
+}
+
+/** The times of a request with a key: a debounced job begins later. Throws `400` where it names a moment of its own. */
+export function timingWith(
+  jobKey: JobKey | undefined,
+  timing: JobTiming | undefined,
+  name: string,
+): JobTiming | undefined {
+  if (jobKey?.debounceMs === undefined) return timing;
+  if (timing?.runAt !== undefined || timing?.delayMs !== undefined) {
+    throw invalid(
+      name,
+      'must not be sent with the mode debounce, which decides when the job begins',
+    );
+  }
+  return { ...timing, delayMs: jobKey.debounceMs };
+}
+
+/** The key as part of the fingerprint of a request with an Idempotency-Key. */
+export function jobKeyText({ key, mode, debounceMs, debounceTotalMs }: JobKey): string {
+  return `\njob key ${JSON.stringify([key, mode, debounceMs ?? null, debounceTotalMs ?? null])}`;
+}
+
+/** What is decided about a request by its key: by the job of an earlier one. */
+type KeyOutcome = 'accepted' | 'skipped' | 'replaced' | 'debounced';
+
+type EarlierJob = Pick<
+  JobRow,
+  'status' | 'started_at' | 'agent_id' | 'api_key_id' | 'user_id' | 'for_user' | 'trigger_type'
+> & { readonly concurrency_key?: string | null | undefined };
+
+/** What becomes of a request that would make `job`, beside the newest job of its key. Pure. */
+function keyOutcome(
+  mode: JobKeyMode,
+  earlier: EarlierJob | undefined,
+  job: Omit<EarlierJob, 'status' | 'started_at'>,
+): KeyOutcome {
+  if (earlier === undefined || isFinal(earlier.status)) return 'accepted';
+  if (mode === 'skip') return 'skipped';
+  const hasBegun = earlier.status !== 'queued' || earlier.started_at !== null;
+  if (hasBegun) return 'accepted';
+  // A job stays with its agent, its user and its limit, and with the key in whose name it runs.
+  const isSame =
+    earlier.agent_id === job.agent_id &&
+    earlier.api_key_id === job.api_key_id &&
+    earlier.user_id === job.user_id &&
+    earlier.for_user === job.for_user &&
+    earlier.trigger_type === job.trigger_type &&
+    (earlier.concurrency_key ?? null) === (job.concurrency_key ?? null);
+  return mode === 'debounce' && isSame ? 'debounced' : 'replaced';
+}
+
+/** A request with a key, and the job that it is about to become. */
+export interface KeyedRequest {
+  readonly jobKey: JobKey;
+  readonly job: NewJob;
+}
+
+interface Held {
+  readonly row: JobKeyRow;
+  /** The newest job of the key, if it is still there. */
+  readonly earlier: JobRow | undefined;
+}
+
+/** Locks the keys of requests, all different, and the newest jobs of these keys. */
+export async function holdJobKeys(
+  tx: Transaction,
+  requests: readonly KeyedRequest[],
+  now: number,
+): Promise<HeldJobKeys> {
+  const wanted = requests.map(({ jobKey, job }) => rowOf(jobKey, job, now));
+  const rows = await takeJobKeys(tx, wanted);
+  const own = new Set(requests.map(({ job }) => job.id));
+  const ids = rows.map(({ job_id }) => job_id).filter((id) => !own.has(id));
+  if (ids.length > 0) await holdFamilies(tx, ids);
+  const jobs = ids.length === 0 ? [] : await findJobsOfKeys(tx, { ids });
+  const jobsById = new Map(jobs.map((job) => [job.id, job]));
+  const rowsByName = new Map(rows.map((row) => [keyNameOf(row), row]));
+  const held = new Map<NewJob, Held>();
+  requests.forEach(({ job }, i) => {
+    const row = rowsByName.get(keyNameOf(wanted[i] as JobKeyRow)) as JobKeyRow;
+    held.set(job, { row, earlier: jobsById.get(row.job_id) });
+  });
+  return new HeldJobKeys(held, now);
+}
+
+/** The locked keys of the requests of one transaction, and what was decided about these. */
+export class HeldJobKeys {
+  readonly #held: ReadonlyMap<NewJob, Held>;
+  readonly #now: number;
+  readonly #given: JobKeyRow[] = [];
+  readonly #replaced: { readonly id: string; readonly replaced_by: string }[] = [];
+  readonly #changed: { readonly earlier: JobRow; readonly job: NewJob; readonly runAt: number }[] =
+    [];
+
+  constructor(held: ReadonlyMap<NewJob, Held>, now: number) {
+    this.#held = held;
+    this.#now = now;
+  }
+
+  /** The acceptance of a request that nothing else keeps from being accepted. It may move the beginning of its job. */
+  acceptanceOf({ mode, debounceTotalMs = 0 }: JobKey, job: NewJob): Acceptance {
+    const { row, earlier } = this.#held.get(job) as Held;
+    const outcome = keyOutcome(mode, earlier, job);
+    if (earlier === undefined || outcome === 'accepted') {
+      this.#given.push({ ...row, job_id: job.id, first_at: this.#now });
+      return { kind: 'accepted', job };
+    }
+    if (outcome === 'skipped') return { kind: 'skipped', job: earlier };
+    const isDebounce = mode === 'debounce';
+    const firstAt = isDebounce ? Number(row.first_at) : this.#now;
+    const runAt = Math.max(this.#now, Math.min(job.run_at, firstAt + debounceTotalMs));
+    if (outcome === 'debounced') {
+      this.#changed.push({ earlier, job, runAt });
+      return { kind: 'debounced', job: earlier };
+    }
+    if (isDebounce) job.run_at = runAt;
+    this.#replaced.push({ id: earlier.id, replaced_by: job.id });
+    this.#given.push({ ...row, job_id: job.id, first_at: firstAt });
+    return { kind: 'accepted', job, replaces: earlier.id };
+  }
+
+  /** Records what was decided, and cancels the jobs whose places others take. */
+  async record(tx: Transaction, settler: Settler, queue: Pick<Queue, 'sendHints'>): Promise<void> {
+    const now = this.#now;
+    await giveJobKeys(tx, this.#given);
+    if (this.#replaced.length > 0) {
+      const ids = this.#replaced.map(({ id }) => id);
+      await recordReplaced(tx, this.#replaced);
+      await settler.cancelUnclaimed(tx, ids, replacedError);
+    }
+    const changed = this.#changed.map(({ earlier, job, runAt }) => ({
+      id: earlier.id,
+      conversation_id: earlier.conversation_id,
+      input: job.input,
+      agent_overrides: job.agent_overrides,
+      priority: job.priority,
+      run_at: runAt,
+      expires_at: job.expires_at,
+      content: messageText(job.input),
+    }));
+    await changeJobsOfKeys(tx, changed);
+    // One that is to begin later holds no place of a limit.
+    const gated = this.#changed.map(({ earlier }) => earlier).filter((one) => one.gated === 1);
+    if (gated.length > 0) await settler.parts.places.release(tx, gated);
+    tx.afterCommit(() => {
+      for (const { earlier, runAt } of this.#changed) {
+        // The queue may know an earlier hint by the number of claims alone.
+        hintInTime(queue, earlier, `${earlier.epoch}-at${runAt}`, runAt, now);
+      }
+    });
+  }
+}
+
+function rowOf({ key }: JobKey, job: NewJob, now: number): JobKeyRow {
+  const { organization_id, skill_category, skill_version, skill_name } = job;
+  const skill = skillKey(skill_category, skill_version, skill_name);
+  return { organization_id, skill, job_key: key, job_id: job.id, first_at: now };
+}
+
+/**
+ * The requests, by their places, in rounds in which no key comes twice: a later request of a key is decided beside the job
+ * of the earlier one.
+ */
+export function roundsOf(
+  requests: readonly {
+    readonly organizationId: string;
+    readonly skill: { category: string; version: string; name: string };
+    readonly jobKey?: JobKey | undefined;
+  }[],
+): number[][] {
+  const seen = new Map<string, number>();
+  const rounds: number[][] = [];
+  requests.forEach(({ organizationId, skill, jobKey }, i) => {
+    let round = 0;
+    if (jobKey !== undefined) {
+      const { category, version, name } = skill;
+      const keyName = keyNameOf({
+        organization_id: organizationId,
+        skill: skillKey(category, version, name),
+        job_key: jobKey.key,
+      });
+      round = seen.get(keyName) ?? 0;
+      seen.set(keyName, round + 1);
+    }
+    rounds[round] ??= [];
+    rounds[round]?.push(i);
+  });
+  return rounds;
+}

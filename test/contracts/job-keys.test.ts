@@ -1,0 +1,333 @@
+/** Jobs of one key: the latest runs, or the first, or one once it is calm (docs/decisions/jobs.md). */
+import { describe, expect, test } from 'vitest';
+import { Batches } from '../../src/core/jobs/batches.ts';
+import { Execution } from '../../src/core/jobs/execute.ts';
+import type { JobKey } from '../../src/core/jobs/job-keys.ts';
+import { deleteExpired } from '../../src/core/jobs/retention.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+
+const minute = 60_000;
+const day = 24 * 60 * minute;
+const replace: JobKey = { key: 'orders', mode: 'replace' };
+const skip: JobKey = { key: 'orders', mode: 'skip' };
+const debounce: JobKey = {
+  ...{ key: 'orders', mode: 'debounce' },
+  ...{ debounceMs: minute, debounceTotalMs: 3 * minute },
+};
+
+/** Accepts a debounced request, as an execution does. */
+const calm = (world: JobsWorld, n: number, more = {}) =>
+  world.accept(
+    world.request({ jobKey: debounce, timing: { delayMs: minute }, input: `{"n":${n}}`, ...more }),
+  );
+const replaced = { code: 'replaced', message: 'A later job of its key has taken its place' };
+const byKey = (world: JobsWorld) =>
+  world.database.read.kysely.selectFrom('jobs').selectAll().orderBy('id').execute();
+
+describe.each(await engines())('on $name', (engine) => {
+  describe('replace', () => {
+    test('cancels the earlier job that has not begun, which names the later one', async () => {
+      const world = await jobsWorld(engine);
+      const { request, accept, row, database, events } = world;
+      const first = await world.submit({ jobKey: replace });
+
+      const second = await accept(request({ jobKey: replace, input: '{"n":2}' }));
+
+      expect(second).toMatchObject({ kind: 'accepted', replaces: first.id });
+      const job = (second as { job: { id: string } }).job;
+      const ended = await row(first.id);
+      expect(ended).toMatchObject({ status: 'cancelled', replaced_by: job.id, due_at: null });
+      expect(JSON.parse(ended.error ?? '')).toEqual(replaced);
+      expect(await row(job.id)).toMatchObject({ status: 'queued', job_key: 'orders' });
+      const types = (await events(first)).map(({ type }) => type);
+      expect(types).toEqual(['conversation.created']);
+      const stream: unknown[] = [];
+      for await (const { type, data } of world.stream(first.id)) stream.push([type, data]);
+      expect(stream.at(-1)).toEqual([
+        'status',
+        expect.objectContaining({ status: 'cancelled', error: replaced }),
+      ]);
+      await expectConsistent(database);
+    });
+
+    test('lets a job go on that has begun, and one that waits for its next attempt', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, begin, attempt, row, database } = world;
+      const active = await submit({ jobKey: replace });
+      const { run, ended } = await begin(active.id);
+      const second = await submit({ jobKey: replace });
+      expect((await row(active.id)).status).toBe('active');
+      run.end(completed());
+      await ended;
+      await attempt(second.id, failed());
+
+      const third = await submit({ jobKey: replace });
+
+      expect(await row(second.id)).toMatchObject({ status: 'queued', replaced_by: null });
+      expect((await row(third.id)).status).toBe('queued');
+      await expectConsistent(database);
+    });
+
+    test('cancels one that was claimed, of which the code has not begun', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, admission, database, settle, row } = world;
+      const first = await submit({ jobKey: replace });
+      const [claimed] = await database.write((tx) => admission.claim(tx, [first.id]));
+      if (!claimed) throw new Error('It was not claimed.');
+      await settle({ job: claimed, outcome: { kind: 'unbegun' }, messages: [] });
+
+      const second = await submit({ jobKey: replace });
+
+      expect(await row(first.id)).toMatchObject({ status: 'cancelled', replaced_by: second.id });
+      await expectConsistent(database);
+    });
+
+    test('is for one organization, one skill with its version, and one key', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, callerOf, database } = world;
+      const acme = await callerOf('acme');
+      await submit({ jobKey: replace });
+      await submit({ jobKey: { ...replace, key: 'Orders' } });
+      await submit({
+        jobKey: replace,
+        skill: { category: 'test', name: 'other', version: 'v1.0' },
+      });
+      await submit({ jobKey: replace, skill: { category: 'test', name: 'echo', version: 'v1.1' } });
+      await submit({ jobKey: replace, organizationId: 'acme', apiKeyId: acme.keyId });
+      await submit();
+
+      expect((await byKey(world)).map(({ status }) => status)).toEqual(Array(6).fill('queued'));
+      await expectConsistent(database);
+    });
+
+    test('of requests in two processes and in one transaction leaves one job', async () => {
+      const world = await jobsWorld(engine);
+      const { database, acceptor, request, jobsOn } = world;
+      const others = jobsOn(database).parts.acceptor;
+      const sent = Array.from({ length: 20 }, (_, n) =>
+        (n % 2 === 0 ? acceptor : others).accept(
+          request({ jobKey: replace, input: JSON.stringify({ n }) }),
+        ),
+      );
+      await Promise.all(sent);
+
+      const jobs = await byKey(world);
+      const queued = jobs.filter(({ status }) => status === 'queued');
+      expect(queued).toHaveLength(1);
+      expect(jobs).toHaveLength(20);
+      const ids = new Set(jobs.map(({ id }) => id));
+      for (const { status, replaced_by } of jobs) {
+        expect(ids.has(replaced_by ?? '')).toBe(status === 'cancelled');
+      }
+      await expectConsistent(database);
+    });
+  });
+
+  describe('skip', () => {
+    test('answers with the job that has not ended, also once it has begun', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, accept, request, begin, database } = world;
+      const first = await submit({ jobKey: skip });
+      const again = await accept(request({ jobKey: skip, input: '{"n":2}' }));
+      expect(again).toMatchObject({ kind: 'skipped', job: { id: first.id, status: 'queued' } });
+      const { run, ended } = await begin(first.id);
+      const active = await accept(request({ jobKey: skip }));
+      expect(active).toMatchObject({ kind: 'skipped', job: { id: first.id, status: 'active' } });
+      run.end(completed());
+      await ended;
+
+      expect(await accept(request({ jobKey: skip }))).toMatchObject({ kind: 'accepted' });
+
+      expect(await byKey(world)).toHaveLength(2);
+      await expectConsistent(database);
+    });
+
+    test('of requests in two processes makes one job, also where each begins at once', async () => {
+      const world = await jobsWorld(engine, { freeSlots: () => 10 });
+      const { database, acceptor, request, jobsOn } = world;
+      const others = jobsOn(database).parts.acceptor;
+      const sent = Array.from({ length: 20 }, (_, n) =>
+        (n % 2 === 0 ? acceptor : others).accept(request({ jobKey: skip })),
+      );
+      const kinds = (await Promise.all(sent)).map(({ kind }) => kind);
+
+      expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(1);
+      expect(await byKey(world)).toHaveLength(1);
+      await expectConsistent(database);
+    });
+
+    test('with an Idempotency-Key the repeat gets the job that it was answered with', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, accept, request, caller, attempt } = world;
+      const first = await submit({ jobKey: skip });
+      const idempotency = { owner: caller.keyId, key: 'one', fingerprint: 'same' };
+      const send = () => accept(request({ jobKey: skip, idempotency }));
+      expect(await send()).toMatchObject({ kind: 'skipped', job: { id: first.id } });
+      await attempt(first.id, completed());
+
+      expect(await send()).toMatchObject({ kind: 'replayed', job: { id: first.id } });
+      expect(await byKey(world)).toHaveLength(1);
+    });
+  });
+
+  describe('debounce', () => {
+    test('moves the job and replaces its input, up to the maximum since the first request', async () => {
+      const world = await jobsWorld(engine);
+      const { clock, row, messages, attempt, pool, database } = world;
+      const first = await calm(world, 1);
+      expect(first.kind).toBe('accepted');
+      const { id } = (first as { job: { id: string } }).job;
+      const beganAt = clock.now();
+      for (const [n, runAt] of [
+        [2, 1.5],
+        [3, 2],
+        [4, 2.5],
+        [5, 3],
+        [6, 3],
+      ] as const) {
+        clock.advance(minute / 2);
+        const moved = await calm(world, n, { priority: 0 });
+        expect(moved).toMatchObject({ kind: 'debounced', job: { id } });
+        const job = await row(id);
+        expect(job).toMatchObject({ input: `{"n":${n}}`, priority: 0, status: 'queued' });
+        expect([job.run_at, job.due_at]).toEqual(Array(2).fill(beganAt + runAt * minute));
+      }
+      const [message] = await messages(await row(id));
+      expect(message?.content).toBe('{"n":6}');
+      clock.advance(minute / 2);
+
+      expect(await attempt(id, completed())).toBe(true);
+      expect(pool.runs.map(({ request }) => request.input)).toEqual(['{"n":6}']);
+      expect(await byKey(world)).toHaveLength(1);
+      await expectConsistent(database);
+    });
+
+    test('goes on after a restart, and begins anew after its job has begun', async () => {
+      const world = await jobsWorld(engine);
+      const { clock, jobsOn, database, request, row, attempt } = world;
+      const first = (await calm(world, 1)) as { job: { id: string } };
+      clock.advance(2.5 * minute);
+      const restarted = jobsOn(database).parts.acceptor;
+      const sent = request({ jobKey: debounce, timing: { delayMs: minute }, input: '{"n":2}' });
+      expect(await restarted.accept(sent)).toMatchObject({ kind: 'debounced' });
+      expect((await row(first.job.id)).run_at).toBe(clock.now() + minute / 2);
+      clock.advance(minute / 2);
+      await attempt(first.job.id, failed());
+
+      const second = await calm(world, 3);
+
+      expect(second).toMatchObject({ kind: 'accepted' });
+      expect(second).not.toHaveProperty('replaces');
+      const { id } = (second as { job: { id: string } }).job;
+      expect((await row(id)).run_at).toBe(clock.now() + minute);
+      await expectConsistent(database);
+    });
+
+    test('takes the place of a job of another user, and keeps the first moment', async () => {
+      const world = await jobsWorld(engine);
+      const { clock, row, database } = world;
+      const first = (await calm(world, 1)) as { job: { id: string } };
+      clock.advance(2.5 * minute);
+
+      const second = await calm(world, 2, { userId: 'another user' });
+
+      expect(second).toMatchObject({ kind: 'accepted', replaces: first.job.id });
+      const { id } = (second as { job: { id: string } }).job;
+      expect((await row(id)).run_at).toBe(clock.now() + minute / 2);
+      await expectConsistent(database);
+    });
+
+    test('announces a moment that is near', async () => {
+      const world = await jobsWorld(engine);
+      const { clock, hints } = world;
+      await calm(world, 1);
+      clock.advance(2.99 * minute);
+
+      const moved = (await calm(world, 2)) as { job: { id: string } };
+
+      expect(hints.at(-1)).toMatchObject({ id: moved.job.id, delayMs: 600 });
+    });
+  });
+
+  test('a request that continues a conversation has no key', async () => {
+    const world = await jobsWorld(engine);
+    const { context, skills, agents, conversations, acceptor, caller } = world;
+    const execution = new Execution(context, { skills, agents, conversations, acceptor });
+    const path = { category: 'test', version: 'v1.0', skillName: 'echo' };
+    const { skill, ...target } = await execution.findTarget(caller, path, () => ({}));
+    const continuing = {
+      ...target,
+      skill: { ...skill, continuesConversations: true },
+      conversationId: 'one',
+    };
+    const options = { userId: 'ada', triggerType: 'api', jobKey: replace } as const;
+
+    await expect(execution.execute(caller, continuing, {}, options)).rejects.toThrow(
+      'x-conversation-id must not be sent together with x-job-key',
+    );
+  });
+
+  test('an item of a batch has a key, each of a skill once', async () => {
+    const world = await jobsWorld(engine);
+    const { context, skills, agents, conversations, acceptor, caller, submit, row } = world;
+    const execution = new Execution(context, { skills, agents, conversations, acceptor });
+    const batches = new Batches(context, { execution, acceptor });
+    const [taken, kept] = [
+      await submit({ jobKey: { ...replace, key: 'a' } }),
+      await submit({ jobKey: { ...replace, key: 'b' } }),
+    ];
+    const item = (fields: object) => ({ skill: 'test/v1.0/echo', input: {}, ...fields });
+    const items = [
+      item({ job_key: 'a' }),
+      item({ job_key: 'b', job_key_mode: 'skip' }),
+      item({ job_key: 'a' }),
+      item({ job_key_mode: 'skip' }),
+      item({ job_key: 'c', job_key_mode: 'debounce' }),
+      item({ job_key: 'd', job_key_mode: 'debounce', debounce_seconds: 5 }),
+    ];
+
+    const refused = (issue: string) =>
+      expect.objectContaining({
+        error: 'validation_error',
+        message: expect.stringContaining(issue),
+      });
+    const request = { items, isAtomic: false, idempotencyKey: undefined };
+    const { batch } = await batches.create(caller, request);
+
+    expect(batch).toMatchObject({ accepted: 2, refused: 3 });
+    expect(batch.items).toEqual([
+      { job_id: expect.any(String), job_key_result: 'replaced' },
+      { job_id: kept.id, job_key_result: 'skipped' },
+      refused('job_key is that of items.0, too'),
+      refused('job_key is required'),
+      refused('debounce_seconds is required'),
+      { job_id: expect.any(String) },
+    ]);
+    expect((await row(taken.id)).status).toBe('cancelled');
+  });
+
+  test('a job without a key has no row of keys, and rows of ended jobs are deleted after a day', async () => {
+    const world = await jobsWorld(engine);
+    const { database, clock, submit, attempt } = world;
+    await submit();
+    const ended = await submit({ jobKey: replace });
+    await submit({ jobKey: { ...replace, key: 'kept' }, timing: { delayMs: 9 * day } });
+    await attempt(ended.id, completed());
+    const keys = () => database.read.kysely.selectFrom('job_keys').select('job_key').execute();
+    expect(await keys()).toHaveLength(2);
+
+    clock.advance(day + 1);
+    const parts = {
+      database,
+      clock,
+      writer: 'first',
+      readTo: null,
+      removeOfJobs: async () => {},
+    };
+    await deleteExpired(parts, 30);
+
+    expect(await keys()).toEqual([{ job_key: 'kept' }]);
+  });
+});
