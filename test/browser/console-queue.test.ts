@@ -22,7 +22,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     });
   });
   afterAll(() => world.stop());
-  beforeEach(() => {
+  beforeEach(async () => {
+    await world.leaveSession();
     world.errors.length = 0;
   });
 
@@ -84,7 +85,24 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('heading', { name: 'Jobs', exact: true }).waitFor();
     expect(new URL(page.url()).search).toContain('status=queued');
     expect(world.errors).toEqual([]);
-    await world.leaveSession();
+  });
+
+  test('a run that is started here has the chosen priority, and so has its command', async () => {
+    const { page, platform } = world;
+    const tenant = await newTenant(platform);
+    await world.signInAs(tenant.key);
+    await world.open('/skills/util/v1.0/echo?tab=run');
+
+    await page.getByLabel('Priority').selectOption('high');
+    await page.getByText("-H 'x-priority: high'").waitFor();
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    const list = async () => (await tenant.get('/api/jobs')).body;
+    await expect.poll(async () => (await list()).total).toBe(1);
+
+    const [{ job_id: jobId }] = (await list()).data;
+    expect((await tenant.jobIn(jobId, 'completed')).body.priority).toBe('high');
+    await expectFine('run-form');
+    expect(world.errors).toEqual([]);
   });
 
   test('all jobs of a list are cancelled, after their count is shown', async () => {
@@ -109,7 +127,6 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog.getByRole('button', { name: 'Close' }).last().click();
     await page.getByText('No matching jobs').waitFor();
     expect(world.errors).toEqual([]);
-    await world.leaveSession();
   });
 
   test('failed jobs of a list run again, and those that may not are counted by their reason', async () => {
@@ -135,6 +152,5 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByText('A retry needs the scope staged, which your API key lacks.').waitFor();
     expect(await page.getByRole('button', { name: 'Retry all' }).count()).toBe(0);
     expect(world.errors).toEqual([]);
-    await world.leaveSession();
   });
 });

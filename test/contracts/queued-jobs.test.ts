@@ -76,6 +76,25 @@ describe.each(await engines())('on $name', (engine) => {
     ]);
   });
 
+  test('counts the jobs that a limit holds, by the limit in words', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    const row = await world.row(job.id);
+    const gate = 'concurrency of test/v1.0/echo per user = default someone';
+    const held = [1, 2].map(() => ({ ...row, id: newId(), held_by: gate }));
+    const change = { kind: row, from: null, to: 'queued' as const };
+    await world.database.write(async (tx) => {
+      await tx.insert('jobs', held);
+      await jobCounts.change(tx, 'copies', [change, change]);
+    });
+
+    const { skills, queues } = await readQueuedJobs(world.context, 'default');
+
+    const limits = new Map([['concurrency of test/v1.0/echo per user', 2]]);
+    expect(skills.data).toMatchObject([{ waiting: 3, read: 3, limits }]);
+    expect(queues[0]?.byQueue['skill-execution']).toEqual({ waiting: 3, running: 0, held: 2 });
+  });
+
   test('a run whose wait has ended waits for a slot, others are suspended', async () => {
     const world = await jobsWorld(engine);
     const { submit, attempt, clock, context } = world;

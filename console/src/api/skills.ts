@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, get, post, put, remove } from './client.ts';
+import { api, body, get, post, put, remove, type Schema } from './client.ts';
 
 export const skillsQuery = () =>
   queryOptions({
@@ -70,13 +70,15 @@ export const setSkillActive = (
   );
 
 /** Accepts a run and answers with its job at once. */
+export type Priority = Schema<'Job'>['priority'];
+
 export const runSkill = (
   path: { category: string; version: string; skillName: string },
-  agentId: string,
+  { agentId, priority }: { readonly agentId: string; readonly priority: Priority },
   input: unknown,
 ) =>
   post('/api/{category}/{version}/{skillName}', {
     path,
-    header: { 'x-agent-id': agentId },
+    header: { 'x-agent-id': agentId, ...(priority !== 'normal' && { 'x-priority': priority }) },
     body: input,
   });

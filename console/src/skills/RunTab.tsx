@@ -2,13 +2,14 @@ import { useMutation } from '@tanstack/react-query';
 import { ChevronDown, Play } from 'lucide-react';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { ApiError, type Schema } from '../api/client.ts';
-import { runSkill } from '../api/skills.ts';
+import { type Priority, runSkill } from '../api/skills.ts';
 import { InputFields, InputWay } from '../forms/InputFields.tsx';
 import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
 import { useInput } from '../forms/useInput.ts';
 import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
+import { SelectField } from '../ui/Field.tsx';
 import { Empty, Problem } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { NeedsScope } from '../ui/NeedsScope.tsx';
@@ -29,10 +30,12 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
   const input = useInput(start.input);
   const missing = useMissingScopes(skill.required_scopes);
   const [agentId, setAgentId] = useState(start.agentId);
+  const [priority, setPriority] = useState<Priority>('normal');
   /** The last accepted job. */
   const [jobId, setJobId] = useState<string>();
   const running = useMutation({
-    mutationFn: (given: unknown) => runSkill({ category, version, skillName }, agentId, given),
+    mutationFn: (given: unknown) =>
+      runSkill({ category, version, skillName }, { agentId, priority }, given),
     onSuccess: ({ job_id }) => setJobId(job_id),
   });
   const issues = running.error instanceof ApiError ? running.error.details : [];
@@ -73,8 +76,18 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
           {running.error && <Problem error={running.error} />}
           {missing.length > 0 && <NeedsScope scopes={missing} act="A run" />}
           <div className="flex flex-wrap items-end justify-between gap-3 border-t pt-4">
-            <div className="w-48">
-              <AgentField value={agentId} onValue={setAgentId} />
+            <div className="flex min-w-0 flex-wrap gap-3">
+              <div className="w-48">
+                <AgentField value={agentId} onValue={setAgentId} />
+              </div>
+              <div className="w-32">
+                <SelectField
+                  label="Priority"
+                  value={priority}
+                  options={priorities}
+                  onValue={setPriority}
+                />
+              </div>
             </div>
             <Button
               type="submit"
@@ -102,7 +115,10 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
           </div>
         )}
         <Section title="The same with curl">
-          <Code text={curlOf(listedSkillPath(skill), agentId, input.value ?? {})} label="Command" />
+          <Code
+            text={curlOf(listedSkillPath(skill), { agentId, priority }, input.value ?? {})}
+            label="Command"
+          />
           <p className="mt-2 text-xs text-muted">
             <code className="font-mono">$KEY</code> is an API key. It waits for the end of the run;
             without <code className="font-mono">prefer</code> the answer is the job as it was
@@ -113,6 +129,12 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
     </div>
   );
 }
+
+const priorities: readonly { readonly value: Priority }[] = [
+  { value: 'high' },
+  { value: 'normal' },
+  { value: 'low' },
+];
 
 /** On a phone it is below the form. */
 const show = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' });

@@ -32,6 +32,8 @@ export interface WaitingJob extends JobKind {
   /** Its place in `priorities`. */
   readonly priority: number;
   readonly due_at: number;
+  /** The gate at which it waits for a place; null for the others. */
+  readonly held_by: string | null;
 }
 
 const kind = [
@@ -43,7 +45,7 @@ const kind = [
   'trigger_type',
 ] as const;
 const columns = sql.join(
-  ['id', ...kind, 'priority', 'due_at'].map((name) => sql.ref(`jobs.${name}`)),
+  ['id', ...kind, 'priority', 'due_at', 'held_by'].map((name) => sql.ref(`jobs.${name}`)),
 );
 
 /** How many jobs of each kind have not ended, by the kept counts; of all organizations where it is null. */

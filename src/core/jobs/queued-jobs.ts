@@ -3,6 +3,7 @@
  * jobs, however many wait.
  */
 import type { Context } from '../context/context.ts';
+import { waitingFor } from './gates.ts';
 import {
   type CountedKind,
   countLater,
@@ -47,8 +48,12 @@ export interface JobGroup {
   oldest: OldestJob | null;
   /** When the next of the later ones begins. */
   nextAt: number | null;
-  /** Waiting and running ones, by queue. */
-  readonly byQueue: Record<JobQueue, { waiting: number; running: number }>;
+  /** Waiting and running ones, by queue; of the waiting ones that were read, those that a limit holds. */
+  readonly byQueue: Record<JobQueue, { waiting: number; running: number; held: number }>;
+  /** Of the waiting ones that were read, how many each limit holds, in words. */
+  readonly limits: Map<string, number>;
+  /** Waiting ones that were read. */
+  read: number;
   /** Priorities of the waiting jobs that were read. */
   readonly priorities: Set<number>;
 }
@@ -108,7 +113,7 @@ export async function readQueuedJobs(
 }
 
 function newGroup(name: string, organizationId: string | null): JobGroup {
-  const none = () => ({ waiting: 0, running: 0 });
+  const none = () => ({ waiting: 0, running: 0, held: 0 });
   return {
     name,
     organizationId,
@@ -119,6 +124,8 @@ function newGroup(name: string, organizationId: string | null): JobGroup {
     oldest: null,
     nextAt: null,
     byQueue: { 'skill-execution': none(), 'scheduled-jobs': none() },
+    limits: new Map(),
+    read: 0,
     priorities: new Set(),
   };
 }
@@ -159,6 +166,8 @@ class Grouping {
   wait(job: WaitingJob): void {
     for (const group of this.#groupsOf(job)) {
       group.priorities.add(job.priority);
+      group.read += 1;
+      if (job.held_by !== null) hold(group, job.trigger_type, waitingFor(job.held_by));
       const isOldest = group.oldest === null || job.due_at < group.oldest.since;
       if (isOldest) group.oldest = oldestOf(job);
     }
@@ -188,7 +197,7 @@ class Grouping {
     if (group !== undefined && isOlder) group.oldest = oldestOf(job);
   }
 
-  #groupsOf(kind: Omit<WaitingJob, 'id' | 'priority' | 'due_at'>): JobGroup[] {
+  #groupsOf(kind: Omit<WaitingJob, 'id' | 'priority' | 'due_at' | 'held_by'>): JobGroup[] {
     const { organization_id, agent_id } = kind;
     const skill = `${kind.skill_category}/${kind.skill_version}/${kind.skill_name}`;
     const { queues, organizations, skills, agents } = this.groups;
@@ -213,6 +222,11 @@ function groupOf(
   const group = newGroup(name, organizationId);
   groups.set(key, group);
   return group;
+}
+
+function hold(group: JobGroup, triggerType: WaitingJob['trigger_type'], limit: string): void {
+  group.byQueue[queueOf(triggerType)].held += 1;
+  group.limits.set(limit, (group.limits.get(limit) ?? 0) + 1);
 }
 
 function oldestOf({

@@ -3,8 +3,15 @@ import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
 import { holdsOfOrganization, holdsOfQueue, holdsOfSkill } from './holds.ts';
 
 const queue = 'skill-execution';
-const none = { waiting: 0, running: 0 };
-function group(name: string, waiting: number, running: number, priorities = [1]): JobGroup {
+const none = { waiting: 0, running: 0, held: 0 };
+function group(
+  name: string,
+  waiting: number,
+  running: number,
+  priorities = [1],
+  limits: [string, number][] = [],
+): JobGroup {
+  const held = limits.reduce((sum, [, n]) => sum + n, 0);
   const counts = { waiting, running };
   return {
     ...{
@@ -16,8 +23,10 @@ function group(name: string, waiting: number, running: number, priorities = [1])
       oldest: null,
       nextAt: null,
     },
-    byQueue: { [queue]: counts, 'scheduled-jobs': none } as JobGroup['byQueue'],
+    byQueue: { [queue]: { ...counts, held }, 'scheduled-jobs': none } as JobGroup['byQueue'],
     priorities: new Set(priorities),
+    limits: new Map(limits),
+    read: 10,
   };
 }
 const worker = (taken: number, workers = 1) => ({
@@ -105,4 +114,33 @@ test('a skill that no worker has loaded is named', () => {
   ]);
   expect(holdsOfSkill(group('web/v1.0/x', 1, 0), true)).toEqual([]);
   expect(holdsOfSkill(group('web/v1.0/x', 0, 1), false)).toEqual([]);
+});
+
+test('jobs at a limit are held there, and by taken slots only where others of them wait', () => {
+  const limits: [string, number][] = [
+    ['concurrency of web/v1.0/x', 2],
+    ['concurrency of web/v1.0/x per user', 7],
+  ];
+  const full = places(worker(16));
+  const held = (waiting: number) =>
+    messages(
+      holdsOfOrganization(group('a', waiting, 16, [1], limits), full, () => false, {
+        weight: 1,
+        isOwn: false,
+      }),
+    );
+
+  expect(held(9)).toEqual([
+    'limit: 7 jobs wait for a place: concurrency of web/v1.0/x per user.',
+    'limit: 2 jobs wait for a place: concurrency of web/v1.0/x.',
+  ]);
+  const paused = group('a', 1, 0, [1], [['pause of organization', 1]]);
+  expect(holdsOfSkill(paused, true)).toEqual([
+    { code: 'paused', message: '1 job waits for the end of a pause: pause of organization.' },
+  ]);
+  expect(held(11)[0]).toBe('slots_taken: All 16 slots are taken, 16 by its own runs.');
+  expect(held(11)[1]).toContain('limit: At least 7 jobs wait');
+  const queued = group(queue, 9, 16, [1], limits);
+  expect(holdsOfQueue(queued, worker(16), []).map(({ code }) => code)).toEqual(['limit', 'limit']);
+  expect(holdsOfSkill(queued, true).map(({ code }) => code)).toEqual(['limit', 'limit']);
 });

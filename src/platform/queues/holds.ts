@@ -8,6 +8,8 @@ export const holdCodes = [
   'slots_taken',
   'organization_share',
   'skill_not_loaded',
+  'limit',
+  'paused',
   'priority',
 ] as const;
 
@@ -30,6 +32,8 @@ export interface QueuePlaces {
 
 export type Places = Readonly<Record<JobQueue, QueuePlaces>>;
 
+/** Gates that an operator has closed (`gateNames`). */
+const pausePrefix = 'pause of ';
 /** Organizations that the reason for taken slots names. */
 const namedMax = 3;
 
@@ -47,10 +51,11 @@ export function holdsOfQueue(
   places: QueuePlaces,
   organizations: readonly JobGroup[],
 ): Hold[] {
+  const queue = group.name as JobQueue;
   if (group.waiting === 0) return [];
   if (places.workers === 0) return [noWorker];
-  if (places.taken < places.slots) return [];
-  const queue = group.name as JobQueue;
+  const limits = holdsOfLimits(group);
+  if (places.taken < places.slots || isHeld(group.byQueue[queue])) return limits;
   const by = organizations
     .filter(({ byQueue }) => byQueue[queue].running > 0)
     .toSorted((a, b) => b.byQueue[queue].running - a.byQueue[queue].running);
@@ -61,7 +66,7 @@ export function holdsOfQueue(
   const runs = names.length === 0 ? '' : ` Running: ${names.join(', ')}${others}.`;
   const workers = plural(places.workers, 'worker process', 'worker processes');
   const message = `${allSlots(places.slots)} of ${workers} ${areTaken(places.slots)}.${runs}`;
-  return [{ code: 'slots_taken', message }];
+  return [{ code: 'slots_taken', message }, ...limits];
 }
 
 /**
@@ -76,8 +81,8 @@ export function holdsOfOrganization(
 ): Hold[] {
   const holds: Hold[] = [];
   for (const queue of jobQueues) {
-    const { waiting, running: own } = group.byQueue[queue];
-    if (waiting === 0) continue;
+    const { running: own } = group.byQueue[queue];
+    if (isHeld(group.byQueue[queue])) continue;
     const { workers, slots, kept, taken } = places[queue];
     if (workers === 0) {
       holds.push(noWorker);
@@ -91,9 +96,12 @@ export function holdsOfOrganization(
   if (first !== undefined && lower.length > 0 && holds.length > 0) {
     holds.push({ code: 'priority', message: 'Its jobs of a higher priority begin first.' });
   }
-  return holds.filter(
-    ({ message }, i) => holds.findIndex((other) => other.message === message) === i,
-  );
+  return [
+    ...holds.filter(
+      ({ message }, i) => holds.findIndex((other) => other.message === message) === i,
+    ),
+    ...holdsOfLimits(group),
+  ];
 }
 
 const noSlotFor = (own: number): Hold => ({
@@ -109,9 +117,25 @@ const share = (own: number, slots: number): Hold => ({
   message: `It runs ${plural(own, 'job')} in ${plural(slots, 'slot')}: more than its share while other organizations wait.`,
 });
 
-/** What holds the waiting jobs of a skill that no live worker has loaded. */
+/** Whether no job of a queue waits for anything but a place at a limit. */
+export const isHeld = ({ waiting, held }: JobGroup['byQueue'][JobQueue]) => waiting <= held;
+
+/** The limits at which waiting jobs are held, those that hold the most first. */
+export function holdsOfLimits({ limits, waiting, read }: JobGroup): Hold[] {
+  const most = [...limits].toSorted(([, a], [, b]) => b - a).slice(0, namedMax);
+  return most.map(([limit, n]) => {
+    const jobs = `${plural(n, 'job')} ${n === 1 ? 'waits' : 'wait'}`;
+    const isPause = limit.startsWith(pausePrefix);
+    // Of more jobs than were read, more may be held there.
+    const counted = waiting > read ? `At least ${jobs}` : jobs;
+    const message = `${counted} ${isPause ? 'for the end of a pause' : 'for a place'}: ${limit}.`;
+    return { code: isPause ? 'paused' : 'limit', message };
+  });
+}
+
+/** What holds the waiting jobs of a skill: that no live worker has loaded it, or its limits. */
 export function holdsOfSkill(group: JobGroup, isLoaded: boolean): Hold[] {
-  if (group.waiting === 0 || isLoaded) return [];
+  if (group.waiting === 0 || isLoaded) return holdsOfLimits(group);
   const message = `No live worker process has loaded ${group.name}.`;
   return [{ code: 'skill_not_loaded', message }];
 }

@@ -17,9 +17,11 @@ import type { ThisProcess } from '../processes/this-process.ts';
 import { readQueuedDeliveries } from '../webhooks/queued-deliveries.ts';
 import {
   type Hold,
+  holdsOfLimits,
   holdsOfOrganization,
   holdsOfQueue,
   holdsOfSkill,
+  isHeld,
   type Places,
   type QueuePlaces,
 } from './holds.ts';
@@ -61,7 +63,7 @@ export class QueueState {
       })),
       organizations: groupsOf(jobs.organizations, holdsOf),
       skills: groupsOf(jobs.skills, skillHolds(isLoaded)),
-      agents: groupsOf(jobs.agents, () => []),
+      agents: groupsOf(jobs.agents, holdsOfLimits),
       held_by: own === undefined ? [] : holdsOf(own),
     };
   }
@@ -76,14 +78,14 @@ export class QueueState {
     ]);
     const { data: organizations } = jobs.organizations;
     const waits = (queue: JobQueue) =>
-      organizations.filter(({ byQueue }) => byQueue[queue].waiting > 0).length;
+      organizations.filter(({ byQueue }) => !isHeld(byQueue[queue])).length;
     const waiting = Object.fromEntries(jobQueues.map((queue) => [queue, waits(queue)]));
     const weightOf = (id: string) => this.#parts.weights.byOrganization.get(id) ?? 1;
     const holdsOf = (group: JobGroup) =>
       holdsOfOrganization(
         group,
         places,
-        (queue) => (waiting[queue] ?? 0) > (group.byQueue[queue].waiting > 0 ? 1 : 0),
+        (queue) => (waiting[queue] ?? 0) > (isHeld(group.byQueue[queue]) ? 0 : 1),
         { weight: weightOf(group.name), isOwn: false },
       );
     const queues = jobs.queues.map((group) => ({
@@ -96,7 +98,7 @@ export class QueueState {
       queues: [...queues, webhooksOf(deliveries)],
       organizations: groupsOf(jobs.organizations, holdsOf, weightOf),
       skills: groupsOf(jobs.skills, skillHolds(isLoaded)),
-      agents: groupsOf(jobs.agents, () => []),
+      agents: groupsOf(jobs.agents, holdsOfLimits),
       held_by: queues.flatMap(({ held_by }) => held_by),
     };
   }

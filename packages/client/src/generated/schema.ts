@@ -2656,7 +2656,7 @@ export interface components {
         };
         QueueHold: {
             /** @enum {string} */
-            code: "no_worker" | "slots_taken" | "organization_share" | "skill_not_loaded" | "priority";
+            code: "no_worker" | "slots_taken" | "organization_share" | "skill_not_loaded" | "limit" | "paused" | "priority";
             /** @description The reason in words, which may change. */
             message: string;
         };
