@@ -24,11 +24,14 @@ import { readConfig } from '../src/core/config/config.ts';
 import { endConversations } from '../src/core/conversations/conversations.store.ts';
 import { Reloads } from '../src/core/executors/reload-turns.ts';
 import { claimJobs } from '../src/core/jobs/admission.store.ts';
+import { findEndedBatches } from '../src/core/jobs/batches.store.ts';
 import { holdFamilies, listDescendants } from '../src/core/jobs/families.store.ts';
 import { takeIdempotencyKeys } from '../src/core/jobs/idempotency.store.ts';
 import { renewLeases } from '../src/core/jobs/leases.store.ts';
+import { findManyJobs } from '../src/core/jobs/many-jobs.store.ts';
 import { deleteExpired } from '../src/core/jobs/retention.ts';
 import { settleJobs } from '../src/core/jobs/settle.store.ts';
+import { findDueOrganizations, findTurns } from '../src/core/jobs/turns.store.ts';
 import { deleteOldUsage } from '../src/core/usage/retention.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { notFound } from '../src/kernel/errors.ts';
@@ -542,6 +545,26 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     task('retention of events', () => deleteOldEvents(database, clock), { once: true }),
     undone('claim of 50 jobs', (tx) =>
       claimJobs(tx, queued, { by: 1, now: clock.now(), leaseUntil: clock.now() }),
+    ),
+    undone('the due jobs of one organization, in turns', (tx) =>
+      findTurns(tx, 'skill-execution', [{ organization_id: large, after_key: '' }], {
+        ...{ now: clock.now(), dueBy: clock.now(), ofGroup: 64 },
+      }),
+    ),
+    task('the organizations of which jobs are due', () =>
+      findDueOrganizations(database.read, 'skill-execution', {
+        ...{ after: '', dueBy: clock.now(), limit: 2_000 },
+      }),
+    ),
+    ...(['open', 'retryable'] as const).map((kind) =>
+      task(`the next of many ${kind} jobs by a filter that names few`, () => {
+        const filters = { skill_name: 'skill-rare' };
+        const asked = { kind, organizationId: large, filters, acceptedBy: clock.now() };
+        return findManyJobs(database.read, asked, '', 500);
+      }),
+    ),
+    task('the batches of which all jobs have ended', () =>
+      findEndedBatches(database.read, '', 1_000),
     ),
     undone('renewal of 50 leases', (tx) =>
       renewLeases(

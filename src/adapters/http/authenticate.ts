@@ -24,7 +24,10 @@ export function setSession(request: FastifyRequest, sessionId: string): void {
 }
 
 /** The limit that a request counts against: that of its key, unless its session has another. */
-type RequestLimit = Pick<Credentials, 'limitedAs' | 'perMinute'>;
+interface RequestLimit {
+  readonly limitedAs: string;
+  readonly perMinute: number;
+}
 
 export function setLimit(request: FastifyRequest, limit: RequestLimit): void {
   (request as unknown as { limit: RequestLimit }).limit = limit;
@@ -38,10 +41,8 @@ export function limitOf(request: FastifyRequest): RequestLimit {
 }
 
 /** The caller of a session, and the limit that the request counts against. */
-export interface Credentials {
+export interface Credentials extends RequestLimit {
   readonly caller: Caller;
-  readonly limitedAs: string;
-  readonly perMinute: number;
   readonly sessionId: string;
 }
 

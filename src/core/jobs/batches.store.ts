@@ -82,10 +82,18 @@ export async function listBatches(db: Handle, organizationId: string, page: Page
   return { rows, total: Number(counted?.n ?? 0) };
 }
 
+/** How jobs of a batch have ended, of those that it counts itself. */
+interface EndedJobs {
+  readonly id: string;
+  readonly completed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+}
+
 /** How many jobs of a batch have each status: those that there are, and those that retention has deleted. */
 export async function countsOfBatch(
   db: Handle,
-  { id, completed, failed, cancelled }: Pick<BatchRow, 'id' | 'completed' | 'failed' | 'cancelled'>,
+  { id, completed, failed, cancelled }: EndedJobs,
 ): Promise<Readonly<Record<JobStatus, number>>> {
   const rows = await db.kysely
     .selectFrom('jobs')
