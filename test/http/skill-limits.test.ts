@@ -5,8 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Counted } from '../fixtures/skills/limited/counted.ts';
 import { expectInvalid } from '../support/expectations.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
-import { dataDirectory, gate, stagedSkills } from '../support/staged.ts';
+import { acting, dataDirectory, gate, play, stagedSkills } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const limited = join(import.meta.dirname, '../fixtures/skills/limited');
 const counted = 'limited/v1.0/counted';
@@ -140,5 +141,29 @@ describe('concurrency', () => {
       const response = await tenant.post(`/api/${free}`, {}, { 'x-concurrency-key': key });
       expectInvalid(response, 'x-concurrency-key');
     }
+  });
+});
+
+describe('retryAfterMs of an error', () => {
+  test('puts the next attempt off for so long, and an hour at most', async () => {
+    const tenant = await newTenant(platform);
+    const untilNext = async (retryAfterMs: number) => {
+      const fail = { message: 'too many requests', code: 'upstream_unavailable', retryAfterMs };
+      const id = await tenant.start(play, acting({ fail }));
+      const { body } = await waitFor(
+        async () => {
+          const answer = await tenant.get(`/api/jobs/${id}`);
+          return answer.body.error !== null && answer;
+        },
+        { describe: 'its first attempt has failed' },
+      );
+      expect(body).toMatchObject({ status: 'queued', attempt: 1, error: { code: fail.code } });
+      return Date.parse(body.run_at) - Date.parse(body.started_at);
+    };
+
+    expect(await untilNext(600_000)).toBeGreaterThanOrEqual(600_000);
+    const most = await untilNext(86_400_000);
+    expect(most).toBeGreaterThanOrEqual(3_600_000);
+    expect(most).toBeLessThan(86_400_000);
   });
 });

@@ -83,13 +83,14 @@ function writeOutput(value: unknown): string | undefined {
 function takeFailure(
   { activeRuns }: ExecutorState,
   run: ActiveRun,
-  [, , code, text, retryable, stack]: Message<'fail'>,
+  [, , code, text, retryable, stack, retryAfterMs]: Message<'fail'>,
 ): void {
   activeRuns.finish(run, {
     kind: 'failed',
     code,
     message: cleanText(text.slice(0, errorCharsMax)),
     retryable,
+    ...(retryAfterMs === null ? {} : { retryAfterMs }),
     ...(stack === null ? {} : { stack: cleanText(stack.slice(0, errorCharsMax)) }),
   });
 }

@@ -108,10 +108,11 @@ export class ChildRuns {
   fail(run: Run, failure: Failure): boolean {
     if (run.isOver) return false;
     this.#end(run);
-    const { code, retryable } = failure;
+    const { code, retryable, retryAfterMs } = failure;
     const message = redacted(run, failure.message);
     const stack = failure.stack === null ? null : redacted(run, failure.stack);
-    this.#outbox.push(JSON.stringify(['fail', run.id, code, message, retryable, stack]));
+    const failed = ['fail', run.id, code, message, retryable, stack, retryAfterMs];
+    this.#outbox.push(JSON.stringify(failed));
     return true;
   }
 

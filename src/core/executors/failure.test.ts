@@ -74,3 +74,15 @@ test('an error with issues of another kind stays as it is', () => {
 
   expect(describeFailure(thrown)).toMatchObject({ message: 'busy', retryable: true });
 });
+
+test.each([
+  [1_500.2, 1_501],
+  [0, null],
+  [-5, null],
+  [Number.NaN, null],
+  [Number.POSITIVE_INFINITY, null],
+  ['60', null],
+  [undefined, null],
+])('an error with retryAfterMs %s asks for a delay of %s', (retryAfterMs, expected) => {
+  expect(describeFailure({ message: 'busy', retryAfterMs }).retryAfterMs).toBe(expected);
+});

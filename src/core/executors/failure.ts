@@ -16,6 +16,8 @@ export interface Failure {
   readonly message: string;
   readonly retryable: boolean;
   readonly stack: string | null;
+  /** Milliseconds that the job is to wait before its next attempt; null for the usual delay. */
+  readonly retryAfterMs: number | null;
 }
 
 /** Codes that a skill's errors may have; a budget's are the platform's, passed on. */
@@ -38,20 +40,22 @@ const validationErrors = /^(?:\$?Zod\w*Error|ValiError|SchemaError)$/;
 const issuesShownMax = 5;
 const noRun = { secrets: undefined };
 
+const unexplained = { stack: null, retryAfterMs: null };
+
 /** An invalid output; a retry would give the same. */
 export function invalidOutput(message: string): Failure {
-  return { code: 'output_invalid', message: cutError(message), retryable: false, stack: null };
+  return { code: 'output_invalid', message: cutError(message), retryable: false, ...unexplained };
 }
 
 /** A failure found by the platform itself; no stack is worth keeping. */
 export function plainFailure(message: string, retryable: boolean): Failure {
-  return { code: 'skill_execution_failed', message: cutError(message), retryable, stack: null };
+  return { code: 'skill_execution_failed', message: cutError(message), retryable, ...unexplained };
 }
 
 /** The failure that a thrown value stands for, without the secrets of the run that threw it. */
 export function describeFailure(thrown: unknown, run: Pick<Run, 'secrets'> = noRun): Failure {
   try {
-    const { code, retryable, stack } = fieldsOf(thrown);
+    const { code, retryable, stack, retryAfterMs } = fieldsOf(thrown);
     const isOwn = ownCodes.includes(code);
     const trace = typeof stack === 'string' ? stackOf(stack, retryable !== undefined) : null;
     const issues = issuesOf(thrown);
@@ -61,11 +65,15 @@ export function describeFailure(thrown: unknown, run: Pick<Run, 'secrets'> = noR
       // The same value would be refused again.
       retryable: issues === null ? retryable !== false : retryable === true,
       stack: trace === null ? null : cutError(redacted(run, trace)),
+      retryAfterMs: isDelay(retryAfterMs) ? Math.ceil(retryAfterMs) : null,
     };
   } catch {
     return plainFailure('the skill threw something that cannot be read', true);
   }
 }
+
+const isDelay = (value: unknown): value is number =>
+  typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER;
 
 /** An error with `retryable` was expected: of its frames, the one in the skill's code is enough. */
 function stackOf(stack: string, isExpected: boolean): string | null {
@@ -106,6 +114,7 @@ interface Fields {
   message?: unknown;
   code?: unknown;
   retryable?: unknown;
+  retryAfterMs?: unknown;
   stack?: unknown;
   cause?: unknown;
   errors?: unknown;

@@ -6,7 +6,7 @@ describe('a line of a child', () => {
   test.each([
     '[]',
     '[["done",1,{"a":[1]}],["pong",3,0]]',
-    '[["fail",1,"output_invalid","no",false,null],["waiting",1]]',
+    '[["fail",1,"output_invalid","no",false,null,60000],["waiting",1]]',
     '[["log",1,0,"text","{}"],["progress",1,0.5,null],["message",1,"tool","text",null]]',
     '[["ask",1,2,"remember",{},null],["ask",1,2,"end-step",{},3],["stray",null,"text"],["dropped",5]]',
   ])('%s is understood', (line) => {
@@ -27,8 +27,9 @@ describe('a line of a child', () => {
     '[["done","1",0]]',
     '[["done",1,0,0]]',
     '[["waiting",null]]',
-    '[["fail",1,"worker_lost","no",false,null]]',
-    '[["fail",1,"output_invalid",5,false,null]]',
+    '[["fail",1,"worker_lost","no",false,null,null]]',
+    '[["fail",1,"output_invalid",5,false,null,null]]',
+    '[["fail",1,"output_invalid","no",false,null,-1]]',
     '[["progress",1,2,null]]',
     '[["message",1,"root","text",null]]',
     '[["message",1,"tool","text"]]',

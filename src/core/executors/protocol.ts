@@ -78,6 +78,7 @@ export type ChildMessage =
       message: string,
       retryable: boolean,
       stack: string | null,
+      retryAfterMs: number | null,
     ]
   /** The answer to `suspend`: the run has asked nothing more, and its code is dropped. */
   | ['waiting', run: number]
@@ -106,7 +107,10 @@ const checks: ReadonlyMap<unknown, readonly Check[]> = new Map<ChildMessage[0], 
   ['pong', [isCount, isCount]],
   ['alive', []],
   ['done', [isCount, isAny]],
-  ['fail', [isCount, isOneOf(failureCodes), isString, isBoolean, orNull(isString)]],
+  [
+    'fail',
+    [isCount, isOneOf(failureCodes), isString, isBoolean, orNull(isString), orNull(isCount)],
+  ],
   ['waiting', [isCount]],
   ['log', [isCount, isCount, isString, orNull(isString)]],
   ['progress', [isCount, isFraction, orNull(isString)]],

@@ -446,12 +446,15 @@ export function defineSkill<
 export class SkillError extends Error {
   readonly code: 'skill_execution_failed' | 'missing_credentials' | 'upstream_unavailable';
   readonly retryable: boolean;
+  /** Milliseconds before the next attempt, where that is longer than the usual delay; at most an hour counts. */
+  readonly retryAfterMs: number | undefined;
 
   constructor(
     message: string,
     options: {
       code?: 'skill_execution_failed' | 'missing_credentials' | 'upstream_unavailable';
       retryable?: boolean;
+      retryAfterMs?: number;
       cause?: unknown;
     } = {},
   ) {
@@ -459,5 +462,6 @@ export class SkillError extends Error {
     this.name = 'SkillError';
     this.code = options.code ?? 'skill_execution_failed';
     this.retryable = options.retryable ?? true;
+    this.retryAfterMs = options.retryAfterMs;
   }
 }
