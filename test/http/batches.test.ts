@@ -26,6 +26,24 @@ const completed = (tenant: Tenant, id: string) =>
   );
 
 describe('POST /api/batches', () => {
+  test('an item has a priority', async () => {
+    const tenant = await newTenant(platform);
+    const items = [
+      item('a', { ...later, priority: 'high' }),
+      item('b', later),
+      item('c', { priority: 'urgent' }),
+    ];
+
+    const { body } = await tenant.post('/api/batches', { items });
+
+    expect(body).toMatchObject({ accepted: 2, refused: 1 });
+    expect(body.items[2]).toMatchObject({ error: 'validation_error' });
+    const [high, usual] = await Promise.all(
+      [0, 1].map((i) => tenant.get(`/api/jobs/${body.items[i].job_id}`)),
+    );
+    expect([high?.body.priority, usual?.body.priority]).toEqual(['high', 'normal']);
+  });
+
   test('accepts a thousand items in their order, and completes', async () => {
     const tenant = await newTenant(platform);
     const items = Array.from({ length: 1_000 }, (_, i) => item(`${i}`));

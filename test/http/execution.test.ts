@@ -150,6 +150,17 @@ describe("a skill's input is judged by its schema alone", () => {
 });
 
 describe('x-priority', () => {
+  test('is part of what an Idempotency-Key stands for', async () => {
+    const tenant = await newTenant(platform);
+    const send = (headers: Record<string, string>) =>
+      tenant.post(`/api/${echo}`, { text: 'x' }, { 'idempotency-key': 'one', ...headers });
+    const first = await send({ 'x-priority': 'high' });
+
+    expect((await send({ 'x-priority': 'high' })).body.job_id).toBe(first.body.job_id);
+    expectRefusal(await send({ 'x-priority': 'low' }), 422, 'idempotency_key_reused');
+    expectRefusal(await send({}), 422, 'idempotency_key_reused');
+  });
+
   test('is shown by the job, its retry and its child jobs', async () => {
     const tenant = await newTenant(platform);
     const high = { 'x-priority': 'high', prefer: 'wait=30' };

@@ -132,8 +132,27 @@ describe('PATCH /api/jobs/:jobId', () => {
     expect((await tenant.jobIn(jobId, 'completed')).body.output).toEqual({ text: 'x' });
   });
 
+  test('changes the priority of a queued job, alone or together with its moment', async () => {
+    const tenant = await newTenant(platform);
+    const jobId = await tenant.start(echo, { text: 'x' }, { 'x-delay-seconds': '3600' });
+    const change = (body: unknown) => tenant.send('PATCH', `/api/jobs/${jobId}`, { body });
+    const { run_at } = (await tenant.get(`/api/jobs/${jobId}`)).body;
+
+    const raised = await change({ priority: 'high' });
+    expect(raised).toMatchObject({ status: 200, body: { priority: 'high', run_at } });
+    const moment = ahead(2 * hour);
+    const both = await change({ priority: 'low', run_at: moment });
+    expect(both).toMatchObject({ status: 200, body: { priority: 'low', run_at: moment } });
+    expect((await change({ run_at: null })).body.priority).toBe('low');
+    await tenant.jobIn(jobId, 'completed');
+
+    expectRefusal(await change({ priority: 'high' }), 409, 'conflict');
+  });
+
   test.each([
     [{}, 'run_at'],
+    [{ priority: 'urgent' }, 'priority'],
+    [{ priority: null }, 'priority'],
     [{ run_at: 5 }, 'run_at'],
     [{ run_at: '2030-01-01' }, 'run_at'],
     [{ run_at: '2020-01-01T00:00:00Z' }, 'run_at'],

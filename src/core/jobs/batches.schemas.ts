@@ -4,6 +4,7 @@ import { Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import { concurrencyKeyMax } from './gates.ts';
 import { debounceMax, debounceTotalMax, jobKeyMax, jobKeyModes } from './job-keys.ts';
 import { aheadMaxSeconds } from './timing.ts';
+import { priorities } from './turns.ts';
 
 /** Items of one batch. */
 const itemsMax = 1_000;
@@ -60,6 +61,10 @@ export const BatchItem = Type.Object(
         description: 'As x-expires-in of an execution, in seconds.',
       }),
     ),
+    priority: Type.Optional({
+      ...Words(priorities),
+      description: 'As x-priority of an execution; normal by default.',
+    }),
     ...jobKeyFields,
   },
   { title: 'BatchItem', additionalProperties: false },

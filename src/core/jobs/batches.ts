@@ -37,6 +37,7 @@ import type { Executed, Execution } from './execute.ts';
 import { idempotencyMs } from './idempotency.ts';
 import { type JobKey, jobKeyOf } from './job-keys.ts';
 import type { JobTiming } from './timing.ts';
+import { priorities } from './turns.ts';
 
 /** Open batches that one sweep reads. */
 const readMax = 1_000;
@@ -157,6 +158,7 @@ export class Batches {
         timing: timingOf(item),
         concurrencyKey: item.concurrency_key,
         jobKey: jobKeyIn(item),
+        priority: item.priority && priorities.indexOf(item.priority),
         inputField: 'input',
       };
       const work = await execution.workOf(caller, target, item.input, options, timingNames);

@@ -1,4 +1,7 @@
-/** Change: moves the beginning of a queued job. It makes a skill run at another time, so it needs the skill's scopes. */
+/**
+ * Change: moves the beginning of a queued job, or changes its priority. It makes a skill run at another time, so it needs
+ * the skill's scopes.
+ */
 import type { Transaction } from '../../adapters/database/database.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { invalid, notFound, PlatformError } from '../../kernel/errors.ts';
@@ -6,15 +9,17 @@ import { requireMoment } from '../../kernel/moment.ts';
 import type { Context } from '../context/context.ts';
 import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import { findJob, type JobRow } from './jobs.store.ts';
-import { setRunAt } from './later.store.ts';
+import { setPriority, setRunAt } from './later.store.ts';
 import { hintInTime } from './later.ts';
 import type { Places } from './places.ts';
 import { refuseMoment } from './timing.ts';
+import { type Priority, priorities } from './turns.ts';
 
 /** The fields of a job that a client may change while it is queued. */
 export interface JobChange {
   /** A timestamp; null for as soon as possible. */
   readonly run_at?: string | null | undefined;
+  readonly priority?: Priority | undefined;
 }
 
 /** Throws `403 insufficient_scope` for a caller that may not run the job's skill. */
@@ -37,13 +42,19 @@ export async function changeJob(
   { database, clock, queue }: Context,
   places: Places,
   job: JobRow,
-  { run_at }: JobChange,
+  { run_at, priority: name }: JobChange,
 ): Promise<void> {
-  if (run_at === undefined) throw invalid('run_at', 'is required');
+  if (run_at === undefined && name === undefined)
+    throw invalid('run_at', 'or priority is required');
+  const priority = name && priorities.indexOf(name);
   const now = clock.now();
-  const runAt = run_at === null ? now : requireMoment('run_at', run_at);
-  if (run_at !== null) refuseMoment('run_at', runAt, now);
+  const runAt = run_at == null ? now : requireMoment('run_at', run_at);
+  if (run_at != null) refuseMoment('run_at', runAt, now);
   await database.write(async (tx) => {
+    if (priority !== undefined && !(await setPriority(tx, { id: job.id, priority }))) {
+      throw await refusal(tx, job);
+    }
+    if (run_at === undefined) return;
     const changed = await setRunAt(tx, { id: job.id, run_at: runAt });
     if (changed === undefined) throw await refusal(tx, job);
     await places.release(tx, [changed]);

@@ -206,9 +206,11 @@ export class Execution {
  * The options as part of the fingerprint of a request. Those that are not given are no part of it: a repeat of a request
  * that an earlier version has accepted has the same fingerprint.
  */
-function optionsText({ timing, jobKey }: ExecutionOptions): string {
+function optionsText({ timing, jobKey, priority }: ExecutionOptions): string {
   const ofTiming = timing === undefined ? '' : timingText(timing);
-  return jobKey === undefined ? ofTiming : ofTiming + jobKeyText(jobKey);
+  const ofKey = jobKey === undefined ? '' : jobKeyText(jobKey);
+  const ofPriority = priority === undefined ? '' : `\npriority ${priority}`;
+  return ofTiming + ofKey + ofPriority;
 }
 
 /**

@@ -134,7 +134,7 @@ const retrySchema = {
 const changeSchema = {
   ...operation,
   operationId: 'updateJob',
-  summary: 'Change when a queued job may begin',
+  summary: 'Change when a queued job may begin, or its priority',
   description:
     'Needs the scopes of the skill. A job that has begun, or has ended, is 409 conflict.',
   params,

@@ -74,11 +74,15 @@ export const NewTrial = Type.Object(
 
 export const JobChanges = Type.Object(
   {
-    run_at: {
+    run_at: Type.Optional({
       ...Nullable(Timestamp),
       description:
         'When the job may begin: in the future, within 365 days, before it expires. null: as soon as it can.',
-    },
+    }),
+    priority: Type.Optional({
+      ...Words(priorities),
+      description: 'Its place in the order of the jobs of the organization.',
+    }),
   },
   {
     title: 'JobChanges',

@@ -69,6 +69,16 @@ export function endExpiry(tx: Transaction, ids: readonly string[]): Promise<void
   return tx.each(keep, [{ ids }]);
 }
 
+/** Sets the priority of a queued job; undefined where it is not queued. */
+export const setPriority = firstRow<{ id: string; priority: number }, Transaction>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ priority: p('priority') })
+    .where('id', '=', p('id'))
+    .where('status', '=', sql.lit('queued'))
+    .returning('id'),
+);
+
 /** Sets when a queued job may begin; undefined where it is not queued, or would have expired before it began. */
 export const setRunAt = firstRow<{ id: string; run_at: number }, Transaction>()((db, p) =>
   db

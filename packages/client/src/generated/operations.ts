@@ -559,7 +559,7 @@ export interface JobsApi {
     query?: NonNullable<operations['getJob']['parameters']['query']>,
     options?: CallOptions,
   ): Promise<Schemas['Job']>;
-  /** Change when a queued job may begin: `PATCH /api/jobs/{jobId}`. */
+  /** Change when a queued job may begin, or its priority: `PATCH /api/jobs/{jobId}`. */
   update(
     jobId: string,
     body: Schemas['JobChanges'],

@@ -3669,7 +3669,12 @@ export interface components {
         };
         JobChanges: {
             /** @description When the job may begin: in the future, within 365 days, before it expires. null: as soon as it can. */
-            run_at: string | null;
+            run_at?: string | null;
+            /**
+             * @description Its place in the order of the jobs of the organization.
+             * @enum {string}
+             */
+            priority?: "high" | "normal" | "low";
         };
         ListedJob: {
             /** Format: uuid */
@@ -4117,6 +4122,11 @@ export interface components {
             delay_seconds?: number;
             /** @description As x-expires-in of an execution, in seconds. */
             expires_in?: number;
+            /**
+             * @description As x-priority of an execution; normal by default.
+             * @enum {string}
+             */
+            priority?: "high" | "normal" | "low";
             /** @description As x-job-key of an execution. A batch may have a key of a skill once. */
             job_key?: string;
             /** @enum {string} */
