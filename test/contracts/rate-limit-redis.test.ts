@@ -10,7 +10,7 @@ import { Redis } from '../../src/adapters/redis/redis.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
-import { deadlineMs, waitFor } from '../support/wait-for.ts';
+import { patient, waitFor } from '../support/wait-for.ts';
 
 const log = createLogger('silent');
 const minute = 60_000;
@@ -190,7 +190,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
       expect(await hit('key', 2, true)).toMatchObject({ allowed: false });
     });
 
-    test('a hit that Redis has been asked about is answered although Redis never answers', async () => {
+    test('a hit that Redis has been asked about is answered within a few seconds', async () => {
       const { hit } = await limiter();
       server.freeze();
       onTestFinished(() => server.thaw());
@@ -198,7 +198,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
 
       expect(await hit('key', 100, true)).toMatchObject({ allowed: true });
 
-      expect(performance.now() - begun).toBeLessThan(deadlineMs);
+      expect(performance.now() - begun).toBeLessThan(patient(3_000));
     });
   });
 });

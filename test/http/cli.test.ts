@@ -267,6 +267,9 @@ test('jobs cancel and jobs retry change all jobs of a filter, after a count', as
   // Each of them was run again.
   expect((await cli(['jobs', 'retry', ...cancelled])).stdout).toBe('0 run again\n');
   expect(await cli(['jobs', 'cancel'])).toMatchObject({ code: 1, stdout: '' });
+  expect(await cli(['jobs', 'cancel', '--skill', `${echo}/more`])).toMatchObject({
+    ...{ code: 2, stdout: '', stderr: expect.stringContaining('category/version/name at most') },
+  });
 });
 
 test('jobs retry ends with code 1 where jobs were refused', async () => {

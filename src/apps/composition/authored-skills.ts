@@ -1,7 +1,8 @@
 /**
  * The skills of an author, who saves often and not always whole. Each load imports only what has changed since it
  * last loaded; a file that does not load costs no other, and keeps its last version that did. Promises that a file
- * that never ends its import holds up the others only until the next save.
+ * that never ends its import holds up the others only until the next save; where that has ended a load before it began
+ * with a file, for some seconds more.
  */
 import { existsSync } from 'node:fs';
 import { basename, dirname, sep } from 'node:path';

@@ -29,12 +29,16 @@ export function addManyCommands(jobs: Command, io: Io): void {
     about: 'cancel all jobs of a filter',
     examples: ['jobs cancel --skill web --status queued --dry-run', 'jobs cancel --agent reader'],
   });
-  withFilters(cancel).action((options: ManyOptions) => changeMany(io, 'cancel', options));
+  withFilters(cancel, 'jobs that are queued, active or waiting').action((options: ManyOptions) =>
+    changeMany(io, 'cancel', options),
+  );
   const retry = defineApiCommand(jobs, 'retry', {
     about: 'run all failed jobs of a filter again, each once',
     examples: ['jobs retry --skill web/v1.0/fetch-page --created-after 2026-01-01T00:00:00Z'],
   });
-  withFilters(retry).action((options: ManyOptions) => changeMany(io, 'retry', options));
+  withFilters(retry, 'jobs that are failed (the default) or cancelled').action(
+    (options: ManyOptions) => changeMany(io, 'retry', options),
+  );
 }
 
 /** Adds `skillwright batch`. */
@@ -49,9 +53,9 @@ export function addBatchCommand(program: Command, io: Io): void {
     .action((file: string, options: BatchOptions) => sendBatch(io, file, options));
 }
 
-function withFilters(command: Command): Command {
+function withFilters(command: Command, statuses: string): Command {
   return command
-    .option('--status <status>', 'jobs of this status')
+    .option('--status <status>', statuses)
     .option('--agent <id>', 'jobs of this agent')
     .option('--skill <skill>', 'jobs of a skill: category, category/version or all three parts')
     .option('--conversation <id>', 'jobs of this conversation')
@@ -78,24 +82,33 @@ async function changeMany(io: Io, verb: 'cancel' | 'retry', options: ManyOptions
       method: 'POST',
       path: `/api/jobs/${verb}`,
       body: { ...filters, ...more },
+      // A repeat finds what an earlier request has done, and does it no second time.
+      isSafe: true,
     });
   if (options.dryRun) {
     printCount(io, await send({ dry_run: true }), options);
     return;
   }
   const sum: Done = { cancelled: 0, stopping: 0, retried: 0, refused: {} };
-  for (let after: string | undefined; ; ) {
-    const answer = await send({ after });
-    add(sum, answer);
-    if (answer.done) break;
-    after = answer.next ?? undefined;
-    io.stderr.write(`${countOf(answer)} jobs are left\n`);
+  try {
+    for (let after: string | undefined; ; ) {
+      const answer = await send({ after });
+      add(sum, answer);
+      if (answer.done) break;
+      after = answer.next ?? undefined;
+      io.stderr.write(`left: ${countOf(answer)}\n`);
+    }
+  } catch (error) {
+    if (!options.json) io.stderr.write(`Until then: ${textOf(verb, sum)}\n`);
+    throw error;
   }
   printSum(io, verb, sum, options);
 }
 
 function filtersOf(options: ManyOptions) {
-  const [category, version, name] = options.skill?.split('/') ?? [];
+  const [category, version, name, more] = options.skill?.split('/') ?? [];
+  if (more !== undefined)
+    throw new CliError('--skill takes category/version/name at most.', exitCodes.usage);
   return {
     status: options.status,
     agent_id: options.agent,
@@ -131,15 +144,15 @@ function printCount(io: Io, answer: Answer, { json }: ApiOptions): void {
   else io.stdout.write(`${countOf(answer)} jobs\n`);
 }
 
+function textOf(verb: 'cancel' | 'retry', { cancelled, stopping, retried }: Done): string {
+  if (verb === 'retry') return `${retried} run again`;
+  return `${cancelled} cancelled, ${stopping} being stopped`;
+}
+
 function printSum(io: Io, verb: 'cancel' | 'retry', sum: Done, { json }: ApiOptions): void {
   const { cancelled, stopping, retried, refused } = sum;
-  if (verb === 'cancel') {
-    if (json) writeJson(io, { cancelled, stopping });
-    else io.stdout.write(`${cancelled} cancelled, ${stopping} being stopped\n`);
-    return;
-  }
-  if (json) writeJson(io, { retried, refused });
-  else io.stdout.write(`${retried} run again\n`);
+  if (json) writeJson(io, verb === 'cancel' ? { cancelled, stopping } : { retried, refused });
+  else io.stdout.write(`${textOf(verb, sum)}\n`);
   const refusals = Object.entries(refused).map(([code, n]) => `${n} with ${code}`);
   if (refusals.length > 0) {
     throw new CliError(`Jobs were refused: ${refusals.join(', ')}.`, exitCodes.failed);
