@@ -105,6 +105,29 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
+  test('a job that a pause holds says so on its page, and in the queue', async () => {
+    const { page, platform } = world;
+    const tenant = await newTenant(platform);
+    const path = `/admin/organizations/${tenant.organization}`;
+    await platform.admin('POST', `${path}/pause`);
+    const jobId = await tenant.start(echo, { text: 'x' });
+    await expect
+      .poll(async () => (await tenant.get(`/api/jobs/${jobId}`)).body.waiting_for)
+      .toBe('pause of organization');
+
+    await world.signInAs(tenant.key);
+    await world.open(`/jobs/${jobId}`);
+    await page.getByText('pause of organization', { exact: true }).waitFor();
+    await world.open('/queue');
+    const verdict = page.getByRole('region', { name: 'Why jobs wait' });
+    await verdict.getByText('1 job waits for the end of a pause: pause of organization.').waitFor();
+    await platform.admin('POST', `${path}/resume`);
+    await verdict.getByText('Nothing waits for a slot.').waitFor();
+
+    await tenant.jobIn(jobId, 'completed');
+    expect(world.errors).toEqual([]);
+  });
+
   test('all jobs of a list are cancelled, after their count is shown', async () => {
     const { page, platform } = world;
     const tenant = await newTenant(platform);

@@ -111,6 +111,7 @@ function Ids({ job }: { job: Job }) {
           </Link>,
         ],
         ['Queue', job.queue],
+        job.waiting_for !== null && ['Waits for', job.waiting_for],
         ['Priority', job.priority],
         ...(job.job_key === null ? [] : [['Key', job.job_key] as const]),
         ['Source', sourceText(job.trigger_type)],
