@@ -1,4 +1,5 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { gateNames } from '../../src/core/jobs/gates.ts';
 import type { JobRow } from '../../src/core/jobs/jobs.store.ts';
@@ -6,6 +7,7 @@ import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definit
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const facts = (name: string, concurrency: SkillConcurrency | SkillConcurrency[] = []) => ({
   category: 'test',
@@ -286,6 +288,33 @@ describe.each(await engines())('on $name', (engine) => {
     expect({ most: most <= 3, ended }).toEqual({ most: true, ended: 40 });
     await expectGatesConsistent(world);
   });
+
+  test.runIf(engine.name === 'PostgreSQL')(
+    'a job that is accepted beside an open transaction waits for the place that this one takes',
+    async () => {
+      const world = await worldOf({ limit: 1 });
+      const [taken, mayCommit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const first = world.database.write(async (tx) => {
+        const [accepted] = await world.acceptor.acceptWithin(tx, [
+          world.request({ skill: limited }),
+        ]);
+        taken.resolve();
+        await mayCommit.promise;
+        return (accepted as { job: { id: string } }).job;
+      });
+      await taken.promise;
+      const second = submit(world);
+      const waits = sql<{ n: number }>`select count(*) as n from pg_locks where not granted`;
+      await waitFor(
+        async () => Number((await waits.execute(world.database.read.kysely)).rows[0]?.n) > 0,
+        { describe: 'the second one waits for a lock' },
+      );
+
+      mayCommit.resolve();
+
+      expect(await heldBy(world, [await first, await second])).toEqual([null, words]);
+    },
+  );
 
   test('jobs that were queued before their skill had a limit are held when their turn comes', async () => {
     const world = await worldOf([]);
