@@ -1,7 +1,14 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { gateNames } from '../../src/core/jobs/gates.ts';
+import {
+  limitOfAgent,
+  limitOfKey,
+  limitOfOrganization,
+  pauseOfAgent,
+  pauseOfOrganization,
+  pauseOfSkill,
+} from '../../src/core/jobs/gates.ts';
 import type { JobRow } from '../../src/core/jobs/jobs.store.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -336,9 +343,9 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a limit or a pause that an operator sets', () => {
     const acme = 'default';
     const cases = (world: JobsWorld): [name: string, words: string][] => [
-      [gateNames.limitOfOrganization(acme), 'max_concurrency of organization'],
-      [gateNames.limitOfAgent(acme, 'default'), 'max_concurrency of agent'],
-      [gateNames.limitOfKey(world.caller.keyId), 'max_concurrency of API key'],
+      [limitOfOrganization(acme), 'max_concurrency of organization'],
+      [limitOfAgent(acme, 'default'), 'max_concurrency of agent'],
+      [limitOfKey(world.caller.keyId), 'max_concurrency of API key'],
     ];
 
     test.each([0, 1, 2])('number %i counts what goes on at a time', async (i) => {
@@ -362,9 +369,9 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test.each([
-      ['organization', gateNames.pauseOfOrganization(acme), 'pause of organization'],
-      ['skill', gateNames.pauseOfSkill('test/v1.0/echo'), 'pause of test/v1.0/echo'],
-      ['agent', gateNames.pauseOfAgent(acme, 'default'), 'pause of agent queue'],
+      ['organization', pauseOfOrganization(acme), 'pause of organization'],
+      ['skill', pauseOfSkill('test/v1.0/echo'), 'pause of test/v1.0/echo'],
+      ['agent', pauseOfAgent(acme, 'default'), 'pause of agent queue'],
     ])(
       'a pause of the %s holds jobs until it ends, those too that were queued',
       async (_, name, said) => {
@@ -389,7 +396,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('another process learns of it', async () => {
       const world = await worldOf([]);
       const other = world.worker('other').settler.parts.places;
-      await world.settler.parts.places.setPlaces(gateNames.limitOfOrganization(acme), 1);
+      await world.settler.parts.places.setPlaces(limitOfOrganization(acme), 1);
 
       await other.settings.refresh();
 

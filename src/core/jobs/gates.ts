@@ -38,28 +38,26 @@ const ofWhom = ' = ';
 const isFirstOfLine = /^concurrency of (\S+)(?: per (\S+))?/;
 
 /** The gates that operators may set. */
-export const gateNames = {
-  pauseOfSkill: (skill: string) => `pause of ${skill}`,
-  pauseOfOrganization: (id: string) => `pause of organization${ofWhom}${id}`,
-  pauseOfAgent: (organizationId: string, id: string) =>
-    `pause of agent queue${ofWhom}${organizationId} ${id}`,
-  limitOfOrganization: (id: string) => `max_concurrency of organization${ofWhom}${id}`,
-  limitOfAgent: (organizationId: string, id: string) =>
-    `max_concurrency of agent${ofWhom}${organizationId} ${id}`,
-  limitOfKey: (id: string) => `max_concurrency of API key${ofWhom}${id}`,
-};
+export const pauseOfSkill = (skill: string) => `pause of ${skill}`;
+export const pauseOfOrganization = (id: string) => `pause of organization${ofWhom}${id}`;
+export const pauseOfAgent = (organizationId: string, id: string) =>
+  `pause of agent queue${ofWhom}${organizationId} ${id}`;
+export const limitOfOrganization = (id: string) => `max_concurrency of organization${ofWhom}${id}`;
+export const limitOfAgent = (organizationId: string, id: string) =>
+  `max_concurrency of agent${ofWhom}${organizationId} ${id}`;
+export const limitOfKey = (id: string) => `max_concurrency of API key${ofWhom}${id}`;
 
 /** The gates of work that operators may set, pauses first. */
 export function settableGates(work: GatedWork): string[] {
   const { organization_id, agent_id, api_key_id } = work;
   const skill = skillKey(work.skill_category, work.skill_version, work.skill_name);
   return [
-    gateNames.pauseOfOrganization(organization_id),
-    gateNames.pauseOfSkill(skill),
-    gateNames.pauseOfAgent(organization_id, agent_id),
-    gateNames.limitOfOrganization(organization_id),
-    gateNames.limitOfAgent(organization_id, agent_id),
-    gateNames.limitOfKey(api_key_id),
+    pauseOfOrganization(organization_id),
+    pauseOfSkill(skill),
+    pauseOfAgent(organization_id, agent_id),
+    limitOfOrganization(organization_id),
+    limitOfAgent(organization_id, agent_id),
+    limitOfKey(api_key_id),
   ];
 }
 

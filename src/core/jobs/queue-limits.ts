@@ -7,7 +7,14 @@ import { notFound } from '../../kernel/errors.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
-import { gateNames } from './gates.ts';
+import {
+  limitOfAgent,
+  limitOfKey,
+  limitOfOrganization,
+  pauseOfAgent,
+  pauseOfOrganization,
+  pauseOfSkill,
+} from './gates.ts';
 import type { Places } from './places.ts';
 
 interface QueueLimitsParts {
@@ -26,56 +33,53 @@ export class QueueLimits {
 
   async ofOrganization(id: string) {
     await this.#requireOrganization(id);
-    return this.#state(gateNames.pauseOfOrganization(id), gateNames.limitOfOrganization(id));
+    return this.#state(pauseOfOrganization(id), limitOfOrganization(id));
   }
 
   /** Limits how many runs of an organization go on at a time; null for any number. `404` for an unknown one. */
   async limitOrganization(id: string, max: number | null) {
     await this.#requireOrganization(id);
-    await this.#parts.places.setPlaces(gateNames.limitOfOrganization(id), max);
+    await this.#parts.places.setPlaces(limitOfOrganization(id), max);
     return this.ofOrganization(id);
   }
 
   /** Lets no run of an organization begin until it is resumed. */
   async pauseOrganization(id: string, isPaused: boolean) {
     await this.#requireOrganization(id);
-    await this.#pause(gateNames.pauseOfOrganization(id), isPaused);
+    await this.#pause(pauseOfOrganization(id), isPaused);
     return this.ofOrganization(id);
   }
 
   /** The same as `limitOrganization` for the jobs of an API key. */
   async limitKey(id: string, max: number | null) {
     await this.#parts.apiKeys.organizationOf(id);
-    await this.#parts.places.setPlaces(gateNames.limitOfKey(id), max);
+    await this.#parts.places.setPlaces(limitOfKey(id), max);
     return { max_concurrency: max };
   }
 
   /** Lets no run of a version of a skill begin; `404 skill_not_found` where it was never registered. */
   async pauseSkill(skill: readonly [string, string, string], isPaused: boolean) {
     this.#parts.skills.registeredAnywhere(...skill);
-    await this.#pause(gateNames.pauseOfSkill(skillKey(...skill)), isPaused);
+    await this.#pause(pauseOfSkill(skillKey(...skill)), isPaused);
     return { paused: isPaused };
   }
 
   async ofAgent({ organizationId }: Caller, id: string) {
     await this.#parts.agents.find(organizationId, id);
-    return this.#state(
-      gateNames.pauseOfAgent(organizationId, id),
-      gateNames.limitOfAgent(organizationId, id),
-    );
+    return this.#state(pauseOfAgent(organizationId, id), limitOfAgent(organizationId, id));
   }
 
   /** The same as `limitOrganization` for the jobs of an agent; `403` for a caller that may not change the agent. */
   async limitAgent(caller: Caller, id: string, max: number | null) {
     await this.#parts.agents.requireWritable(caller, id);
-    await this.#parts.places.setPlaces(gateNames.limitOfAgent(caller.organizationId, id), max);
+    await this.#parts.places.setPlaces(limitOfAgent(caller.organizationId, id), max);
     return this.ofAgent(caller, id);
   }
 
   /** Lets no run of an agent begin; pausing needs no scope, as pausing the agent itself does not. */
   async pauseAgent(caller: Caller, id: string, isPaused: boolean) {
     await this.#parts.agents.find(caller.organizationId, id);
-    await this.#pause(gateNames.pauseOfAgent(caller.organizationId, id), isPaused);
+    await this.#pause(pauseOfAgent(caller.organizationId, id), isPaused);
     return this.ofAgent(caller, id);
   }
 

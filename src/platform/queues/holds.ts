@@ -32,7 +32,7 @@ export interface QueuePlaces {
 
 export type Places = Readonly<Record<JobQueue, QueuePlaces>>;
 
-/** Gates that an operator has closed (`gateNames`). */
+/** Gates that an operator has closed (``). */
 const pausePrefix = 'pause of ';
 /** Organizations that the reason for taken slots names. */
 const namedMax = 3;
