@@ -225,7 +225,7 @@ describe.skipIf(!installed)('where permissions are strict', () => {
     await menu.getByRole('link', { name: 'Schedules' }).waitFor();
     const names = await menu.getByRole('link').allInnerTexts();
     expect(names).toEqual([
-      ...['Overview', 'Jobs', 'Agents', 'Schedules', 'Triggers', 'Connect', 'Accounts'],
+      ...['Overview', 'Jobs', 'Queue', 'Agents', 'Schedules', 'Triggers', 'Connect', 'Accounts'],
     ]);
     for (const place of ['/skills', '/conversations', '/memories', '/webhooks']) {
       await world.load(place);

@@ -1,6 +1,7 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { settingsOfAgent } from '../../src/core/jobs/gate-settings.ts';
 import {
   limitOfAgent,
   limitOfKey,
@@ -401,6 +402,46 @@ describe.each(await engines())('on $name', (engine) => {
       await other.settings.refresh();
 
       expect([...other.settings.byName.values()]).toEqual([1]);
+    });
+
+    test('another process learns of two changes in one millisecond, beside thousands of settings', async () => {
+      const world = await worldOf([]);
+      const { settings } = world.settler.parts.places;
+      const other = world.worker('other').settler.parts.places.settings;
+      const updated_at = world.clock.now();
+      const rows = Array.from({ length: 6_000 }, (_, i) => ({
+        name: `${i}`,
+        places: 1,
+        updated_at,
+      }));
+      await world.database.write(async (tx) => {
+        for (let i = 0; i < rows.length; i += 500)
+          await tx.insert('gate_settings', rows.slice(i, i + 500));
+      });
+
+      await settings.set('one', 2);
+      await other.refresh();
+      await settings.set('one', 3);
+      await other.refresh();
+
+      expect(other.byName.get('one')).toBe(3);
+    });
+
+    test('those of the agents of one organization are bounded, and end with their agent', async () => {
+      const world = await worldOf([]);
+      const { settings } = world.settler.parts.places;
+      for (let i = 0; i < 999; i++) await settings.set(limitOfAgent(acme, `${i}`), 1);
+      settings.requireRoomForAgent(acme);
+      await settings.set(pauseOfAgent(acme, 'last'), 0);
+
+      expect(() => settings.requireRoomForAgent(acme)).toThrow('1000 limits and pauses');
+      settings.requireRoomForAgent(`${acme}-other`);
+      await world.database.write(async (tx) =>
+        settingsOfAgent.remove?.(tx, acme, 'last', {} as never),
+      );
+      await settings.refresh();
+
+      settings.requireRoomForAgent(acme);
     });
   });
 

@@ -110,8 +110,8 @@ describe.each(postgres)('on $name', (engine) => {
 
     const rows = await Promise.all(Array.from({ length: 30 }, both));
     const expected = [
-      { id: 'a', created_at: 0, more: 'new' },
-      { id: 'b', created_at: 0, more: 'new' },
+      { id: 'a', created_at: 0, weight: 1, more: 'new' },
+      { id: 'b', created_at: 0, weight: 1, more: 'new' },
     ];
     expect(rows).toEqual(Array(30).fill(expected));
   });

@@ -373,18 +373,23 @@ describe.each((await engines()).filter(({ name }) => name === 'SQLite'))(
       await process.begun(2);
     });
 
-    test('takes back the slot of an accepted job whose commit fails', async () => {
+    test('gives the slot of an accepted job whose commit fails to the next one', async () => {
       const turns = new Turns(1);
-      turns.offersSlots = true;
       const world = await jobsWorld(engine, { turns: new Map([[name, turns]]) });
+      const row = await world.row((await world.submit()).id);
+      const process = await startProcess(world, await inMemory(), turns);
+      const next = { ...row, id: newId(), organization_id: 'acme' };
+      await insertAll(world, [next]);
+      process.runner.start();
       const failing = world.database.write(async (tx) => {
         await world.acceptor.acceptWithin(tx, [world.request()]);
+        process.runner.announceHere('acme');
         throw new Error('changed my mind');
       });
 
       await expect(failing).rejects.toThrow('changed my mind');
 
-      expect(turns.mayBegin('acme')).toBe(true);
+      expect(await process.begun(1)).toEqual([next.id]);
     });
   },
 );

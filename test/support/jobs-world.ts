@@ -377,8 +377,8 @@ export function waitEndsOf(queue: Pick<Queue, 'sendHints'> = { sendHints() {} })
 
 /** So many slots for the jobs of one transaction, of all organizations together. */
 /** Slots of which none is ever taken. */
-function offerOf(freeSlots: () => number): Pick<Turns, 'offerSlots' | 'end'> {
-  return { offerSlots: (jobs) => jobs.slice(0, freeSlots()), end() {} };
+function offerOf(freeSlots: () => number): Pick<Turns, 'offerSlots' | 'giveBack'> {
+  return { offerSlots: (jobs) => jobs.slice(0, freeSlots()), giveBack() {} };
 }
 
 function rememberingQueue(hints: JobsWorld['hints']): Queue {

@@ -6,6 +6,7 @@ import { namedByAgents } from '../../core/agents/called-agents.ts';
 import type { KnownSkills } from '../../core/agents/covered.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
+import { settingsOfAgent } from '../../core/jobs/gate-settings.ts';
 import type { Meaning } from '../../core/memories/meaning.ts';
 import { Memories, memoriesOfAgent } from '../../core/memories/memories.ts';
 import { budgetsOfAgent } from '../../core/usage/budgets.ts';
@@ -19,6 +20,7 @@ import { webhooksOfAgent } from '../../platform/webhooks/webhooks.store.ts';
  * exports its part; a new slice adds a line.
  */
 const agentDependents: readonly AgentDependent[] = [
+  settingsOfAgent,
   schedulesOfAgent,
   triggersOfAgent,
   memoriesOfAgent,

@@ -49,7 +49,7 @@ export interface RunWorker {
   /** Whether the executors have loaded a skill, named `category/version/name`. */
   readonly isLoaded: (skill: string) => boolean;
   /** The turns by queue. */
-  readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'end'>>;
+  readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'giveBack'>>;
   /** The runners by queue, once they are made. */
   readonly runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'yieldSlot'>>;
   readonly pace?: RunPace;

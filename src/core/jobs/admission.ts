@@ -37,7 +37,7 @@ const leastMs = 1_000;
 /** What this process can run. */
 export interface AdmissionWorker {
   /** The turns by queue. */
-  readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'end'>>;
+  readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'giveBack'>>;
   /** Whether it can run a skill, named `category/version/name`. */
   readonly isLoaded: (skill: string) => boolean;
   /** The number of this process on the jobs that it claims. */
@@ -175,7 +175,7 @@ export class Admission {
       const due = jobs.filter((job) => mayBegin(job) && queueOf(job.trigger_type) === name);
       for (const job of ofQueue.offerSlots(due)) {
         claimed.add(job);
-        tx.ifNotCommitted(() => ofQueue.end(job.organization_id));
+        tx.ifNotCommitted(() => ofQueue.giveBack(job.organization_id));
       }
     }
     const leaseUntil = now + this.#context.config.jobLeaseMs;

@@ -11,6 +11,7 @@ export const findParent = firstRow<{ id: string }, Transaction>()((db, p) =>
       'for_user',
       'depth',
       'priority',
+      'concurrency_key',
       eb
         .selectFrom('jobs as child')
         .whereRef('child.parent_job_id', '=', 'jobs.id')

@@ -15,6 +15,7 @@ import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registr
 import type { Acceptor, WorkRequest } from './accept.ts';
 import type { Admission } from './admission.ts';
 import { findParent } from './child-jobs.store.ts';
+import type { JobRow } from './jobs.store.ts';
 
 /** Jobs that one job may start, in all its attempts. */
 const childrenMax = 1_000;
@@ -162,7 +163,7 @@ async function requireAgent(
 function childOf(
   job: JournalJob,
   step: number,
-  parent: { user_id: string; for_user: number; depth: number; priority: number },
+  parent: Pick<JobRow, 'user_id' | 'for_user' | 'depth' | 'priority' | 'concurrency_key'>,
   skill: Skill,
   { input, agent }: Wanted,
 ): WorkRequest {
@@ -176,6 +177,7 @@ function childOf(
     skill,
     maxAttempts: skill.maxAttempts,
     priority: parent.priority,
+    concurrencyKey: parent.concurrency_key ?? undefined,
     input: JSON.stringify(input),
     retryOf: null,
     parent: { jobId: job.id, step, depth: parent.depth },

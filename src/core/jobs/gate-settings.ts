@@ -3,12 +3,20 @@
  * them: its own changes at once, those of another one within seconds.
  */
 import { PlatformError } from '../../kernel/errors.ts';
+import type { AgentDependent } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
 import { forgetSetting, listSettings, putSetting, stateOfSettings } from './gate-settings.store.ts';
-import { type Gate, type GatedWork, settableGates } from './gates.ts';
+import {
+  type Gate,
+  type GatedWork,
+  isOfAgent,
+  limitOfAgent,
+  pauseOfAgent,
+  settableGates,
+} from './gates.ts';
 
-/** Settings of all organizations together. */
-const settingsMax = 10_000;
+/** Settings of the agents of one organization: each process keeps all of them. */
+const agentSettingsMax = 1_000;
 const noGates: readonly Gate[] = [];
 
 export class GateSettings {
@@ -47,12 +55,17 @@ export class GateSettings {
     this.#known = state;
   }
 
-  /** Sets how many places a gate has, null for any number; `409 conflict` where too many gates are set. */
+  /** `409 conflict` where so many agents of the organization have limits and pauses that no other may be added. */
+  requireRoomForAgent(organizationId: string): void {
+    const names = [...this.#byName.keys()].filter((name) => isOfAgent(organizationId, name));
+    if (names.length < agentSettingsMax) return;
+    const message = `The agents of the organization have ${agentSettingsMax} limits and pauses: remove one`;
+    throw new PlatformError('conflict', message);
+  }
+
+  /** Sets how many places a gate has, null for any number. */
   async set(name: string, places: number | null): Promise<void> {
     const { database, clock, bus } = this.#context;
-    if (places !== null && !this.#byName.has(name) && this.#byName.size >= settingsMax) {
-      throw new PlatformError('conflict', `${settingsMax} limits and pauses are set: remove one`);
-    }
     await database.write((tx) =>
       places === null
         ? forgetSetting(tx, name)
@@ -63,3 +76,11 @@ export class GateSettings {
     bus?.send('gates', name);
   }
 }
+
+/** A later agent with the same id does not inherit the limit and the pause; the sweep lets go what was held. */
+export const settingsOfAgent: AgentDependent = {
+  async remove(tx, organizationId, agentId) {
+    await forgetSetting(tx, pauseOfAgent(organizationId, agentId));
+    await forgetSetting(tx, limitOfAgent(organizationId, agentId));
+  },
+};

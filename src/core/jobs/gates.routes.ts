@@ -45,12 +45,27 @@ const SkillPath = Type.Object({
 });
 const AgentPath = Type.Object({ agentId: Type.String({ description: 'The id of the agent.' }) });
 
+function lookUpSkill(limits: QueueLimits) {
+  return async (request: FastifyRequest) => {
+    const { category, version, skillName } = request.params as Record<string, string>;
+    limits.requireSkill([category ?? '', version ?? '', skillName ?? '']);
+  };
+}
+
 /** Below `/admin`. */
 export function gateAdminRoutes(server: Server, limits: QueueLimits) {
   const admin = { tags, security: adminSecurity };
+  // What a path names is looked up before the rest of a request is judged.
+  const ofOrganization = async (request: FastifyRequest) => {
+    await limits.ofOrganization((request.params as { organizationId: string }).organizationId);
+  };
+  const ofApiKey = async (request: FastifyRequest) => {
+    await limits.requireKey((request.params as { id: string }).id);
+  };
   server.get(
     '/admin/organizations/:organizationId/queue',
     {
+      onRequest: ofOrganization,
       schema: {
         ...admin,
         operationId: 'getQueueOfOrganization',
@@ -64,6 +79,7 @@ export function gateAdminRoutes(server: Server, limits: QueueLimits) {
   server.put(
     '/admin/organizations/:organizationId/queue',
     {
+      onRequest: ofOrganization,
       schema: {
         ...admin,
         operationId: 'limitOrganization',
@@ -79,6 +95,7 @@ export function gateAdminRoutes(server: Server, limits: QueueLimits) {
   server.put(
     '/admin/api-keys/:id/queue',
     {
+      onRequest: ofApiKey,
       schema: {
         ...admin,
         operationId: 'limitApiKey',
@@ -96,6 +113,7 @@ export function gateAdminRoutes(server: Server, limits: QueueLimits) {
     server.post(
       `/admin/organizations/:organizationId/${verb}`,
       {
+        onRequest: ofOrganization,
         schema: {
           ...admin,
           operationId: `${verb}Organization`,
@@ -110,6 +128,7 @@ export function gateAdminRoutes(server: Server, limits: QueueLimits) {
     server.post(
       `/admin/skills/:category/:version/:skillName/${verb}`,
       {
+        onRequest: lookUpSkill(limits),
         schema: {
           ...admin,
           operationId: `${verb}Skill`,
@@ -135,6 +154,7 @@ export function agentQueueRoutes(server: Server, limits: QueueLimits) {
   server.get(
     '/api/agents/:agentId/queue',
     {
+      onRequest,
       schema: {
         ...api,
         operationId: 'getAgentQueue',
@@ -167,6 +187,7 @@ export function agentQueueRoutes(server: Server, limits: QueueLimits) {
     server.post(
       `/api/agents/:agentId/queue/${verb}`,
       {
+        onRequest,
         schema: {
           ...api,
           operationId: `${verb}AgentQueue`,

@@ -47,6 +47,11 @@ export const limitOfAgent = (organizationId: string, id: string) =>
   `max_concurrency of agent${ofWhom}${organizationId} ${id}`;
 export const limitOfKey = (id: string) => `max_concurrency of API key${ofWhom}${id}`;
 
+/** Whether a gate is one of an agent of the organization. */
+export const isOfAgent = (organizationId: string, gate: string) =>
+  gate.startsWith(pauseOfAgent(organizationId, '')) ||
+  gate.startsWith(limitOfAgent(organizationId, ''));
+
 /** The gates of work that operators may set, pauses first. */
 export function settableGates(work: GatedWork): string[] {
   const { organization_id, agent_id, api_key_id } = work;

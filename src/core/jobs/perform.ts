@@ -190,5 +190,6 @@ function outcomeOf(
   if (stopped === 'lease lost') return null;
   if (stopped === 'cancelled') return { kind: 'cancelled' };
   const wasRefused = outcome.kind === 'failed' && outcome.code === 'upstream_unavailable';
-  return wasRefused && retryAfterMs !== null ? { ...outcome, retryAfterMs } : outcome;
+  if (!wasRefused || retryAfterMs === null) return outcome;
+  return { ...outcome, retryAfterMs: Math.max(retryAfterMs, outcome.retryAfterMs ?? 0) };
 }

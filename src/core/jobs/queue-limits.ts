@@ -50,16 +50,26 @@ export class QueueLimits {
     return this.ofOrganization(id);
   }
 
+  /** `404` for an unknown key. */
+  async requireKey(id: string): Promise<void> {
+    await this.#parts.apiKeys.organizationOf(id);
+  }
+
+  /** `404 skill_not_found` for a skill that was never registered. */
+  requireSkill(skill: readonly [string, string, string]): void {
+    this.#parts.skills.registeredAnywhere(...skill);
+  }
+
   /** The same as `limitOrganization` for the jobs of an API key. */
   async limitKey(id: string, max: number | null) {
-    await this.#parts.apiKeys.organizationOf(id);
+    await this.requireKey(id);
     await this.#parts.places.setPlaces(limitOfKey(id), max);
     return { max_concurrency: max };
   }
 
   /** Lets no run of a version of a skill begin; `404 skill_not_found` where it was never registered. */
   async pauseSkill(skill: readonly [string, string, string], isPaused: boolean) {
-    this.#parts.skills.registeredAnywhere(...skill);
+    this.requireSkill(skill);
     await this.#pause(pauseOfSkill(skillKey(...skill)), isPaused);
     return { paused: isPaused };
   }
@@ -72,6 +82,7 @@ export class QueueLimits {
   /** The same as `limitOrganization` for the jobs of an agent; `403` for a caller that may not change the agent. */
   async limitAgent(caller: Caller, id: string, max: number | null) {
     await this.#parts.agents.requireWritable(caller, id);
+    if (max !== null) this.#parts.places.settings.requireRoomForAgent(caller.organizationId);
     await this.#parts.places.setPlaces(limitOfAgent(caller.organizationId, id), max);
     return this.ofAgent(caller, id);
   }
@@ -79,6 +90,7 @@ export class QueueLimits {
   /** Lets no run of an agent begin; pausing needs no scope, as pausing the agent itself does not. */
   async pauseAgent(caller: Caller, id: string, isPaused: boolean) {
     await this.#parts.agents.find(caller.organizationId, id);
+    if (isPaused) this.#parts.places.settings.requireRoomForAgent(caller.organizationId);
     await this.#pause(pauseOfAgent(caller.organizationId, id), isPaused);
     return this.ofAgent(caller, id);
   }

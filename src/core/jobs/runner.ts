@@ -58,6 +58,7 @@ export class JobRunner {
   constructor(context: Context, parts: RunnerParts) {
     this.#context = context;
     this.#parts = parts;
+    parts.turns.whenGivenBack(() => this.#fill());
   }
 
   /** From now on hints come. Beside other processes no job begins as it is accepted: one of them may have more free slots. */

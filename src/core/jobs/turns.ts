@@ -113,6 +113,8 @@ export class Turns {
   #reserved = 0;
 
   /** `weights` has the present weight of each organization that has another one than 1. */
+  #onGivenBack: () => void = () => {};
+
   constructor(slots: number, weights: ReadonlyMap<string, number> = new Map()) {
     this.#slots = slots;
     this.#weights = weights;
@@ -215,6 +217,17 @@ export class Turns {
   /** A job of the organization gives its slot back. */
   end(organizationId: string): void {
     this.#take(organizationId, -1);
+  }
+
+  /** The slot of a job that was being accepted is free: its commit has failed. */
+  giveBack(organizationId: string): void {
+    this.end(organizationId);
+    this.#onGivenBack();
+  }
+
+  /** Calls `listener` when a slot was given back. */
+  whenGivenBack(listener: () => void): void {
+    this.#onGivenBack = listener;
   }
 
   /** Yields the slot of a job; the returned function (resume) takes it back. */

@@ -39,7 +39,7 @@ export function weightRoutes(server: Server, weights: Weights) {
     summary: 'Get the weight of an organization in turns',
     response: { 200: Weight, ...adminRefusals('not_found') },
   };
-  server.get(path, { schema: getSchema }, async ({ params: { organizationId } }) => ({
+  server.get(path, { onRequest, schema: getSchema }, async ({ params: { organizationId } }) => ({
     organization_id: organizationId,
     weight: await weights.find(organizationId),
   }));
