@@ -111,6 +111,17 @@ export function placesOf(
   return limit?.limit ?? Number.POSITIVE_INFINITY;
 }
 
+/**
+ * From which priority on a turn of a gate begins a job; null where the highest goes first. It is one of eight turns, and of
+ * them every second one for the lowest priority. They are spread by the golden ratio: every eighth turn would always be the
+ * same organization's where 2, 4 or 8 organizations go round.
+ */
+export function lowerPriorityOf(turn: number): 1 | 2 | null {
+  const place = Math.imul(turn, 0x9e3779b1) >>> 0;
+  if (place < 0xe0000000) return null;
+  return place < 0xf0000000 ? 1 : 2;
+}
+
 /** Work that may begin, and the places that it takes. */
 export interface Passing {
   readonly id: string;
@@ -133,7 +144,11 @@ export function passGates(
   const contested = new Set([...uses].flatMap(([name, one]) => (one.isContested ? [name] : [])));
   for (const { id, gates } of works) {
     const needed = gates.filter(({ name }) => !own.has(placeOf(name, id)));
-    const full = needed.find(({ name, limit }) => contested.has(name) || use(name) >= limit);
+    // A gate that has let it go has decided that it is next: it would change places with others for ever.
+    const isNext = needed.length < gates.length;
+    const full = needed.find(
+      ({ name, limit }) => (!isNext && contested.has(name)) || use(name) >= limit,
+    );
     if (full === undefined) {
       for (const { name } of needed) taken.set(name, use(name) + 1);
       passed.push({ id, gates: needed });

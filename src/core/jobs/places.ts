@@ -15,6 +15,7 @@ import {
   type Gate,
   type GatedWork,
   gatesOf,
+  lowerPriorityOf,
   type Passing,
   passGates,
   placeOf,
@@ -51,8 +52,6 @@ const turnsMax = 64;
 const ofTurnMax = 64;
 /** Transactions in which a changed limit lets jobs go; the sweep goes on with the others. */
 const roundsMax = 50;
-/** Every so many turns begin a job of a lower priority. */
-const lowerEvery = 8;
 /** Gates that one sweep reads; the next one goes on behind them. */
 const gatesMax = 500;
 
@@ -289,10 +288,8 @@ export class Places {
     const limit = Math.max(1, Math.min(ofTurnMax, Math.floor(free / 8)));
     const ofGate = { gate: name, organization_id, limit };
     let jobs: Awaited<ReturnType<typeof letGo>> = [];
-    if (turn % lowerEvery === 0) {
-      const priority = turn % (2 * lowerEvery) === 0 ? 2 : 1;
-      jobs = await letGo(tx, { ...ofGate, priority, limit: 1 });
-    }
+    const lower = lowerPriorityOf(turn);
+    if (lower !== null) jobs = await letGo(tx, { ...ofGate, priority: lower, limit: 1 });
     if (jobs.length === 0) jobs = await letGo(tx, { ...ofGate, priority: 0 });
     // A gate without a limit gives no places.
     const gates = free === Number.POSITIVE_INFINITY ? [] : [{ name, limit: free }];
