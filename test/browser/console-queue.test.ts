@@ -61,11 +61,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     const verdict = page.getByRole('region', { name: 'Why jobs wait' });
     await verdict.getByText('3 jobs wait').waitFor();
     await verdict
-      .getByText(`The one slot of 1 worker process is taken. Running: ${loud.organization} 1.`)
+      .getByText(`The one slot of 1 worker process is taken. Under way: ${loud.organization} 1.`)
       .waitFor();
     const organizations = page.getByRole('table', { name: 'By organization' });
     const row = organizations.getByRole('row').filter({ hasText: quiet.organization });
-    await row.getByText('The one slot is taken, 0 by its own runs.').waitFor();
+    await row.getByText('The one slot is taken, none by its own runs.').waitFor();
     await expectFine('queue-slow');
 
     await page.getByRole('button', { name: 'default', exact: true }).click();
@@ -75,7 +75,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await world.leaveSession();
     await world.signInAs(quiet.key);
     await world.open('/queue');
-    await verdict.getByText('No slot is free for this organization now').waitFor();
+    await verdict.getByText('Jobs of this organization wait for their turn').waitFor();
     expect(await page.getByRole('group', { name: 'Whose jobs' }).count()).toBe(0);
     expect(await page.locator('body').innerText()).not.toContain(loud.organization);
     await expectFine('queue-own-slow');

@@ -28,7 +28,14 @@ test('says what waits, since when, and that all slots are taken', async () => {
   const jobId = await quiet.start('util/v1.0/echo', { text: 'x' });
   await quiet.start('util/v1.0/echo', { text: 'y' }, { 'x-delay-seconds': '3600' });
 
-  const own = await quiet.get('/api/queue');
+  // A key is answered by its own jobs alone: the oldest has to be due for a second.
+  const own = await waitFor(
+    async () => {
+      const answer = await quiet.get('/api/queue');
+      return answer.body.held_by.length > 0 && answer;
+    },
+    { describe: 'the job waits for its turn' },
+  );
   // In a cluster the slots of a process are those of its last heartbeat, or its own.
   const all = await platform.admin('GET', '/admin/queue');
   held.open();
@@ -40,7 +47,7 @@ test('says what waits, since when, and that all slots are taken', async () => {
     running: 0,
     oldest: { job_id: jobId, priority: 'normal' },
   };
-  const message = 'No slot is free for this organization now: 0 jobs of it run.';
+  const message = 'Jobs of this organization wait for their turn: none of its runs are under way.';
   expect(own.body.queues[0]).toMatchObject({ queue: 'skill-execution', ...counts });
   expect(own.body.held_by).toEqual([{ code: 'slots_taken', message }]);
   expect(own.body.organizations).toMatchObject({ data: [{ name: quiet.organization }], total: 1 });
@@ -55,7 +62,7 @@ test('says what waits, since when, and that all slots are taken', async () => {
     held_by: [
       {
         code: 'slots_taken',
-        message: `The one slot of 1 worker process is taken. Running: ${loud.organization} 1.`,
+        message: `The one slot of 1 worker process is taken. Under way: ${loud.organization} 1.`,
       },
     ],
   });

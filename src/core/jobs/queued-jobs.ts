@@ -46,6 +46,8 @@ export interface JobGroup {
   /** Runs that wait for something outside the queue. */
   suspended: number;
   oldest: OldestJob | null;
+  /** Since when the oldest of those is due that no limit holds, as far as they were read. */
+  freeSince: number | null;
   /** When the next of the later ones begins. */
   nextAt: number | null;
   /** Waiting and running ones, by queue; of the waiting ones that were read, those that a limit holds. */
@@ -122,6 +124,7 @@ function newGroup(name: string, organizationId: string | null): JobGroup {
     running: 0,
     suspended: 0,
     oldest: null,
+    freeSince: null,
     nextAt: null,
     byQueue: { 'skill-execution': none(), 'scheduled-jobs': none() },
     limits: new Map(),
@@ -168,6 +171,7 @@ class Grouping {
       group.priorities.add(job.priority);
       group.read += 1;
       if (job.held_by !== null) hold(group, job.trigger_type, waitingFor(job.held_by));
+      else group.freeSince = Math.min(group.freeSince ?? job.due_at, job.due_at);
       const isOldest = group.oldest === null || job.due_at < group.oldest.since;
       if (isOldest) group.oldest = oldestOf(job);
     }

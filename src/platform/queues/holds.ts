@@ -30,12 +30,15 @@ export interface QueuePlaces {
   readonly taken: number;
 }
 
-export type Places = Readonly<Record<JobQueue, QueuePlaces>>;
+/** Null while a live worker, of an earlier version, records no slots. */
+export type Places = Readonly<Record<JobQueue, QueuePlaces | null>>;
 
-/** Gates that an operator has closed (``). */
+/** Gates that an operator has closed. */
 const pausePrefix = 'pause of ';
-/** Organizations that the reason for taken slots names. */
+/** Organizations that a reason names. */
 const namedMax = 3;
+/** A job that is due begins within some milliseconds where nothing holds it. */
+const beginsWithinMs = 1_000;
 
 const plural = (n: number, noun: string, many = `${noun}s`) => `${n} ${n === 1 ? noun : many}`;
 const allSlots = (n: number) => (n === 1 ? 'The one slot' : `All ${n} slots`);
@@ -45,76 +48,119 @@ const noWorker: Hold = {
   message: 'No process with the role worker is live, so no job begins.',
 };
 
-/** What holds the waiting jobs of a queue; `organizations` are those that run jobs. */
+/** The first of the names, and how many there are beside them. */
+function listed(names: readonly string[]): string {
+  const others = names.length - namedMax;
+  const first = names.slice(0, namedMax).join(', ');
+  return others > 0 ? `${first}, and ${plural(others, 'other')}` : first;
+}
+
+/**
+ * What holds the waiting jobs of a queue; `organizations` are those that run jobs, `beyondShare` names those whose jobs wait
+ * because they have their share.
+ */
 export function holdsOfQueue(
   group: JobGroup,
-  places: QueuePlaces,
+  places: QueuePlaces | null,
   organizations: readonly JobGroup[],
+  beyondShare: readonly string[],
 ): Hold[] {
   const queue = group.name as JobQueue;
   if (group.waiting === 0) return [];
-  if (places.workers === 0) return [noWorker];
+  if (places?.workers === 0) return [noWorker];
   const limits = holdsOfLimits(group);
-  if (places.taken < places.slots || isHeld(group.byQueue[queue])) return limits;
-  const by = organizations
+  if (places === null || isHeld(group.byQueue[queue])) return limits;
+  if (places.taken < places.slots) {
+    if (beyondShare.length === 0) return limits;
+    const slots = plural(places.slots, 'slot');
+    const message = `While other organizations wait, these begin nothing beyond their share of ${slots}: ${listed(beyondShare)}.`;
+    return [{ code: 'organization_share', message }, ...limits];
+  }
+  const names = organizations
     .filter(({ byQueue }) => byQueue[queue].running > 0)
-    .toSorted((a, b) => b.byQueue[queue].running - a.byQueue[queue].running);
-  const names = by
-    .slice(0, namedMax)
+    .toSorted((a, b) => b.byQueue[queue].running - a.byQueue[queue].running)
     .map(({ name, byQueue }) => `${name} ${byQueue[queue].running}`);
-  const others = by.length > namedMax ? `, and ${by.length - namedMax} others` : '';
-  const runs = names.length === 0 ? '' : ` Running: ${names.join(', ')}${others}.`;
+  const runs = names.length === 0 ? '' : ` Under way: ${listed(names)}.`;
   const workers = plural(places.workers, 'worker process', 'worker processes');
   const message = `${allSlots(places.slots)} of ${workers} ${areTaken(places.slots)}.${runs}`;
   return [{ code: 'slots_taken', message }, ...limits];
 }
 
-/**
- * What holds the waiting jobs of an organization. `othersWait` by queue: whether jobs of another one wait. The reader of
- * an organization alone (`isOwn`) does not learn what others do.
- */
+/** What an organization finds in a queue. */
+export interface FoundPlaces {
+  /** Whether jobs of another one wait. */
+  readonly othersWait: boolean;
+  readonly weight: number;
+}
+
+/** Whether taken slots or its share hold the jobs of an organization that wait in a queue. */
+function holdOfSlots(
+  { byQueue }: JobGroup,
+  queue: JobQueue,
+  places: QueuePlaces | null,
+  { othersWait, weight }: FoundPlaces,
+): Hold | null {
+  if (places === null || isHeld(byQueue[queue])) return null;
+  const { workers, slots, kept, taken } = places;
+  if (workers === 0) return noWorker;
+  // Runs that wait for a model are under way without a slot.
+  const own = Math.min(byQueue[queue].running, taken);
+  const use = { slots, taken, own, weight, othersWait };
+  if (own === 0 ? taken < slots + kept : mayBegin(use)) return null;
+  return taken < slots ? share(own, slots) : allTaken(own, slots);
+}
+
+/** Whether an organization has its share of a queue, so that jobs of it wait. */
+export function isBeyondShare(...found: Parameters<typeof holdOfSlots>): boolean {
+  return holdOfSlots(...found)?.code === 'organization_share';
+}
+
+/** What holds the waiting jobs of an organization, for the administrator. */
 export function holdsOfOrganization(
   group: JobGroup,
   places: Places,
-  othersWait: (queue: JobQueue) => boolean,
-  { weight, isOwn }: { readonly weight: number; readonly isOwn: boolean },
+  foundIn: (queue: JobQueue) => FoundPlaces,
 ): Hold[] {
-  const holds: Hold[] = [];
-  for (const queue of jobQueues) {
-    const { running: own } = group.byQueue[queue];
-    if (isHeld(group.byQueue[queue])) continue;
-    const { workers, slots, kept, taken } = places[queue];
-    if (workers === 0) {
-      holds.push(noWorker);
-      continue;
-    }
-    const use = { slots, taken, own, weight, othersWait: othersWait(queue) };
-    if (own === 0 ? taken < slots + kept : mayBegin(use)) continue;
-    holds.push(isOwn ? noSlotFor(own) : taken < slots ? share(own, slots) : allTaken(own, slots));
-  }
-  const [first = undefined, ...lower] = [...group.priorities].toSorted((a, b) => a - b);
-  if (first !== undefined && lower.length > 0 && holds.length > 0) {
-    holds.push({ code: 'priority', message: 'Its jobs of a higher priority begin first.' });
-  }
-  return [
-    ...holds.filter(
-      ({ message }, i) => holds.findIndex((other) => other.message === message) === i,
-    ),
-    ...holdsOfLimits(group),
-  ];
+  const holds = jobQueues
+    .map((queue) => holdOfSlots(group, queue, places[queue], foundIn(queue)))
+    .filter((hold) => hold !== null);
+  const isFirst = ({ message }: Hold, i: number) =>
+    holds.findIndex((other) => other.message === message) === i;
+  return withLimits(group, holds.filter(isFirst));
 }
 
-const noSlotFor = (own: number): Hold => ({
+/**
+ * What holds the waiting jobs of an organization, for a key of it: known by these jobs alone. Slots that others take, and
+ * whether others wait, have no part in it.
+ */
+export function holdsOfOwn(group: JobGroup, hasWorkers: boolean, now: number): Hold[] {
+  const waits = jobQueues.some((queue) => !isHeld(group.byQueue[queue]));
+  if (waits && !hasWorkers) return withLimits(group, [noWorker]);
+  const isLong = group.freeSince !== null && now - group.freeSince > beginsWithinMs;
+  return withLimits(group, waits && isLong ? [waitForTurn(group.running)] : []);
+}
+
+/** With what follows from these: jobs of a higher priority go first; and with the limits. */
+function withLimits(group: JobGroup, holds: readonly Hold[]): Hold[] {
+  const isByPriority = group.priorities.size > 1 && holds.length > 0;
+  return [...holds, ...(isByPriority ? [higherFirst] : []), ...holdsOfLimits(group)];
+}
+
+const higherFirst: Hold = {
+  code: 'priority',
+  message: 'Its jobs of a higher priority begin first.',
+};
+const waitForTurn = (running: number): Hold => ({
   code: 'slots_taken',
-  message: `No slot is free for this organization now: ${plural(own, 'job')} of it ${own === 1 ? 'runs' : 'run'}.`,
+  message: `Jobs of this organization wait for their turn: ${running === 0 ? 'none' : running} of its runs ${running === 1 ? 'is' : 'are'} under way.`,
 });
 const allTaken = (own: number, slots: number): Hold => ({
   code: 'slots_taken',
-  message: `${allSlots(slots)} ${areTaken(slots)}, ${own} by its own runs.`,
+  message: `${allSlots(slots)} ${areTaken(slots)}, ${own === 0 ? 'none' : own} by its own runs.`,
 });
 const share = (own: number, slots: number): Hold => ({
   code: 'organization_share',
-  message: `It runs ${plural(own, 'job')} in ${plural(slots, 'slot')}: more than its share while other organizations wait.`,
+  message: `${plural(own, 'run')} of it ${own === 1 ? 'is' : 'are'} under way in ${plural(slots, 'slot')}: more than its share while other organizations wait.`,
 });
 
 /** Whether no job of a queue waits for anything but a place at a limit. */
@@ -133,9 +179,12 @@ export function holdsOfLimits({ limits, waiting, read }: JobGroup): Hold[] {
   });
 }
 
-/** What holds the waiting jobs of a skill: that no live worker has loaded it, or its limits. */
+/**
+ * What holds the queued jobs of a skill: that no live worker has loaded it, or its limits. A worker without the skill puts its
+ * jobs off, so these count as later ones.
+ */
 export function holdsOfSkill(group: JobGroup, isLoaded: boolean): Hold[] {
-  if (group.waiting === 0 || isLoaded) return holdsOfLimits(group);
+  if (group.waiting + group.later === 0 || isLoaded) return holdsOfLimits(group);
   const message = `No live worker process has loaded ${group.name}.`;
   return [{ code: 'skill_not_loaded', message }];
 }

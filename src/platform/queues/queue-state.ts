@@ -19,8 +19,10 @@ import {
   type Hold,
   holdsOfLimits,
   holdsOfOrganization,
+  holdsOfOwn,
   holdsOfQueue,
   holdsOfSkill,
+  isBeyondShare,
   isHeld,
   type Places,
   type QueuePlaces,
@@ -43,20 +45,15 @@ export class QueueState {
 
   /** What an organization has in the queues. */
   async ofOrganization(organizationId: string) {
-    const [jobs, { places, isLoaded }] = await Promise.all([
+    const [jobs, { hasWorkers, isLoaded }] = await Promise.all([
       readQueuedJobs(this.#context, organizationId),
       this.#places(),
     ]);
-    const othersWait = () => true;
-    const weightOf = (id: string) => this.#parts.weights.byOrganization.get(id) ?? 1;
-    const holdsOf = (group: JobGroup) =>
-      holdsOfOrganization(group, places, othersWait, {
-        weight: weightOf(organizationId),
-        isOwn: true,
-      });
+    const now = this.#context.clock.now();
+    const holdsOf = (group: JobGroup) => holdsOfOwn(group, hasWorkers, now);
     const [own] = jobs.organizations.data;
     return {
-      as_of: timestamp(this.#context.clock.now()),
+      as_of: timestamp(now),
       queues: jobs.queues.map((group) => ({
         ...queueOf(group),
         held_by: holdsOf(group),
@@ -81,18 +78,20 @@ export class QueueState {
       organizations.filter(({ byQueue }) => !isHeld(byQueue[queue])).length;
     const waiting = Object.fromEntries(jobQueues.map((queue) => [queue, waits(queue)]));
     const weightOf = (id: string) => this.#parts.weights.byOrganization.get(id) ?? 1;
-    const holdsOf = (group: JobGroup) =>
-      holdsOfOrganization(
-        group,
-        places,
-        (queue) => (waiting[queue] ?? 0) > (isHeld(group.byQueue[queue]) ? 0 : 1),
-        { weight: weightOf(group.name), isOwn: false },
-      );
-    const queues = jobs.queues.map((group) => ({
-      ...queueOf(group),
-      slots: places[group.name as JobQueue],
-      held_by: holdsOfQueue(group, places[group.name as JobQueue], organizations),
-    }));
+    const foundBy = (group: JobGroup) => (queue: JobQueue) => ({
+      othersWait: (waiting[queue] ?? 0) > (isHeld(group.byQueue[queue]) ? 0 : 1),
+      weight: weightOf(group.name),
+    });
+    const holdsOf = (group: JobGroup) => holdsOfOrganization(group, places, foundBy(group));
+    const beyondShare = (queue: JobQueue) =>
+      organizations
+        .filter((group) => isBeyondShare(group, queue, places[queue], foundBy(group)(queue)))
+        .map(({ name }) => name);
+    const queues = jobs.queues.map((group) => {
+      const name = group.name as JobQueue;
+      const held_by = holdsOfQueue(group, places[name], organizations, beyondShare(name));
+      return { ...queueOf(group), slots: places[name], held_by };
+    });
     return {
       as_of: timestamp(clock.now()),
       queues: [...queues, webhooksOf(deliveries)],
@@ -108,13 +107,18 @@ export class QueueState {
     const { processes, skills } = this.#parts;
     const workers = await processes.workers();
     const loaded = new Set(workers.flatMap((worker) => worker.skills));
-    const placesOf = (queue: JobQueue): QueuePlaces => ({
-      workers: workers.length,
-      slots: sum(workers.map(({ slots }) => slots[queue]?.slots ?? 0)),
-      kept: sum(workers.map(({ slots }) => slots[queue]?.kept ?? 0)),
-      taken: sum(workers.map(({ slots }) => slots[queue]?.taken ?? 0)),
-    });
+    const placesOf = (queue: JobQueue): QueuePlaces | null => {
+      const recorded = workers.map(({ slots }) => slots[queue]).filter((use) => use !== undefined);
+      if (recorded.length < workers.length) return null;
+      return {
+        workers: workers.length,
+        slots: sum(recorded.map(({ slots }) => slots)),
+        kept: sum(recorded.map(({ kept }) => kept)),
+        taken: sum(recorded.map(({ taken }) => taken)),
+      };
+    };
     return {
+      hasWorkers: workers.length > 0,
       places: Object.fromEntries(jobQueues.map((queue) => [queue, placesOf(queue)])) as Places,
       // Every process can call a service outside.
       isLoaded: (skill: string) => loaded.has(skill) || skills.sourceOf(skill) !== null,

@@ -52,7 +52,8 @@ const Slots = {
       taken: Count('Slots that are taken, as of the last heartbeats.'),
     }),
   ),
-  description: 'The slots of all workers; null for webhooks.',
+  description:
+    'The slots of all workers; null for webhooks, and while a worker of an earlier version records none.',
 };
 
 const Group = Type.Object(
@@ -96,7 +97,10 @@ const example = {
   next_at: '2026-01-01T00:05:00.000Z',
 };
 const heldBy = [
-  { code: 'slots_taken', message: 'No slot is free for this organization now: 16 jobs of it run.' },
+  {
+    code: 'slots_taken',
+    message: 'Jobs of this organization wait for their turn: 16 of its runs are under way.',
+  },
 ];
 const lists = {
   organizations: {
