@@ -324,6 +324,45 @@ describe.each(await engines())('on $name', (engine) => {
     },
   );
 
+  test.runIf(engine.name === 'PostgreSQL')(
+    'requests with one key that wait for a gate have changed no counts, for these are locked after gates',
+    async () => {
+      const world = await worldOf({ limit: 1, per: 'user' });
+      const { database, acceptor, settler, request } = world;
+      const keyed = (userId: string) =>
+        request({ skill: limited, userId, jobKey: { key: 'orders', mode: 'replace' } });
+      const first = await world.submit(keyed('ada'));
+      const [gates] = await Promise.all([
+        Promise.withResolvers<void>(),
+        acceptor.accept(request({ skill: limited, userId: 'bob' })),
+      ]);
+      const mayGoOn = Promise.withResolvers<void>();
+      const holding = database.write(async (tx) => {
+        const ofBob = { ...(await world.row(first.id)), user_id: 'bob' };
+        await settler.parts.places.lockGatesOf(tx, [ofBob], []);
+        gates.resolve();
+        await mayGoOn.promise;
+        await sql`select * from job_counts for update nowait`.execute(tx.kysely);
+      });
+      await gates.promise;
+      const accepted = database.write((tx) =>
+        acceptor.acceptWithin(tx, [keyed('ada'), keyed('bob')]),
+      );
+      const waits = sql<{ n: number }>`select count(*) as n from pg_locks where not granted`;
+      await waitFor(
+        async () => Number((await waits.execute(database.read.kysely)).rows[0]?.n) > 0,
+        { describe: 'the requests wait for the gate' },
+      );
+
+      mayGoOn.resolve();
+
+      await holding;
+      const [ofAda, ofBob] = (await accepted) as { job: { id: string }; replaces: string }[];
+      expect([ofAda?.replaces, ofBob?.replaces]).toEqual([first.id, ofAda?.job.id]);
+      await expectGatesConsistent(world);
+    },
+  );
+
   test('jobs that were queued before their skill had a limit are held when their turn comes', async () => {
     const world = await worldOf([]);
     const jobs = [await submit(world), await submit(world), await submit(world)];

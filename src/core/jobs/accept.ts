@@ -141,7 +141,7 @@ export class Acceptor {
     const acceptances: Acceptance[] = [];
     for (const round of roundsOf(requests)) {
       const chosen = round.map((i) => requests[i] as WorkRequest);
-      const accepted = await acceptAll(this, tx, chosen);
+      const accepted = await acceptAll(this, tx, chosen, requests);
       accepted.forEach((one, n) => {
         acceptances[round[n] as number] = one;
       });
@@ -152,10 +152,12 @@ export class Acceptor {
 
 const hasJobKey = ({ jobKey }: WorkRequest) => jobKey !== undefined;
 
+/** Accepts requests, which are all those of a transaction, or a round of them. */
 async function acceptAll(
   acceptor: Acceptor,
   tx: Transaction,
   requests: readonly WorkRequest[],
+  ofAllRounds = requests,
 ): Promise<Acceptance[]> {
   const { admission, context, settler } = acceptor;
   const { clock, writer } = context;
@@ -165,6 +167,11 @@ async function acceptAll(
   const made = requests.map((request) => newJob(request, now, held));
   const keys = await takeKeys(tx, keyedOf(requests, made), now);
   const jobKeys = await jobKeysOf(tx, requests, made, now);
+  if (jobKeys !== null) {
+    // Before the counts that a replacement changes. The first round holds the keys of all.
+    const later = ofAllRounds.filter(hasJobKey).map((request) => newJob(request, now, held));
+    await settler.parts.places.lockGatesOf(tx, [...made, ...later], jobKeys.earlierJobs());
+  }
   const acceptances: Acceptance[] = [];
   const jobs: NewJob[] = [];
   for (let i = 0; i < made.length; i++) {

@@ -182,6 +182,11 @@ export class HeldJobKeys {
     this.#now = now;
   }
 
+  /** The newest jobs of the keys. */
+  earlierJobs(): JobRow[] {
+    return [...this.#held.values()].flatMap(({ earlier }) => earlier ?? []);
+  }
+
   /** The acceptance of a request that nothing else keeps from being accepted. It may move the beginning of its job. */
   acceptanceOf({ mode, debounceTotalMs = 0 }: JobKey, job: NewJob): Acceptance {
     const { row, earlier } = this.#held.get(job) as Held;

@@ -104,6 +104,18 @@ export class Places {
     return [...this.#skills.limits.keys()];
   }
 
+  /** Locks the gates of new jobs, and those at which earlier ones have places, before the transaction changes any count. */
+  async lockGatesOf(
+    tx: Transaction,
+    made: readonly GatedWork[],
+    earlier: readonly Gated[],
+  ): Promise<void> {
+    const ids = earlier.filter(({ gated }) => gated === 1).map(({ id }) => id);
+    const places = ids.length === 0 ? [] : await listGatesOfJobs(tx, { ids });
+    const names = made.flatMap((work) => this.gatesOf(work).map(({ name }) => name));
+    await lockGates(tx, [...new Set([...names, ...places.map(({ gate }) => gate)])]);
+  }
+
   /** Takes places for jobs that are being accepted; at which gate each of the others is to be held, by id. */
   async accept(
     tx: Transaction,
