@@ -22,6 +22,15 @@ const calm = (world: JobsWorld, n: number, more = {}) =>
   world.accept(
     world.request({ jobKey: debounce, timing: { delayMs: minute }, input: `{"n":${n}}`, ...more }),
   );
+/** Requests so often that the job is never due; 2.7 minutes pass. */
+async function keepCalm(world: JobsWorld) {
+  const first = await calm(world, 1);
+  for (const n of [2, 3, 4]) {
+    world.clock.advance(54_000);
+    if (n < 4) await calm(world, n);
+  }
+  return first as { job: { id: string } };
+}
 const replaced = { code: 'replaced', message: 'A later job of its key has taken its place' };
 const byKey = (world: JobsWorld) =>
   world.database.read.kysely.selectFrom('jobs').selectAll().orderBy('id').execute();
@@ -49,6 +58,21 @@ describe.each(await engines())('on $name', (engine) => {
         'status',
         expect.objectContaining({ status: 'cancelled', error: replaced }),
       ]);
+      await expectConsistent(database);
+    });
+
+    test('of a job that is due gives its turn to the later job', async () => {
+      const world = await jobsWorld(engine);
+      const { clock, submit, row, attempt, hints, database } = world;
+      const first = await submit({ jobKey: replace });
+      const { due_at } = await row(first.id);
+      clock.advance(minute);
+
+      const second = await submit({ jobKey: replace });
+
+      expect(await row(second.id)).toMatchObject({ run_at: due_at, due_at });
+      expect(hints.at(-1)).toMatchObject({ id: second.id, delayMs: 0 });
+      expect(await attempt(second.id, completed())).toBe(true);
       await expectConsistent(database);
     });
 
@@ -207,13 +231,12 @@ describe.each(await engines())('on $name', (engine) => {
     test('goes on after a restart, and begins anew after its job has begun', async () => {
       const world = await jobsWorld(engine);
       const { clock, jobsOn, database, request, row, attempt } = world;
-      const first = (await calm(world, 1)) as { job: { id: string } };
-      clock.advance(2.5 * minute);
+      const first = await keepCalm(world);
       const restarted = jobsOn(database).parts.acceptor;
       const sent = request({ jobKey: debounce, timing: { delayMs: minute }, input: '{"n":2}' });
       expect(await restarted.accept(sent)).toMatchObject({ kind: 'debounced' });
-      expect((await row(first.job.id)).run_at).toBe(clock.now() + minute / 2);
-      clock.advance(minute / 2);
+      expect((await row(first.job.id)).run_at).toBe(clock.now() + 18_000);
+      clock.advance(18_000);
       await attempt(first.job.id, failed());
 
       const second = await calm(world, 3);
@@ -239,11 +262,35 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
+    test('leaves a job that is due its turn and its places, however often requests come', async () => {
+      const world = await jobsWorld(engine);
+      const { clock, row, database } = world;
+      const first = (await calm(world, 1)) as { job: { id: string } };
+      clock.advance(3 * minute);
+      const { run_at, due_at } = await row(first.job.id);
+      await database.write((tx) =>
+        tx.kysely
+          .updateTable('jobs')
+          .set({ held_by: 'a gate', gated: 1 })
+          .where('id', '=', first.job.id)
+          .execute(),
+      );
+
+      clock.advance(minute);
+      expect(await calm(world, 2)).toMatchObject({ kind: 'debounced', job: { id: first.job.id } });
+
+      expect(await row(first.job.id)).toMatchObject({
+        ...{ run_at, due_at, held_by: 'a gate' },
+        input: '{"n":2}',
+      });
+    });
+
     test('announces a moment that is near', async () => {
       const world = await jobsWorld(engine);
       const { clock, hints } = world;
-      await calm(world, 1);
-      clock.advance(2.99 * minute);
+      await keepCalm(world);
+      await calm(world, 5);
+      clock.advance(17_400);
 
       const moved = (await calm(world, 2)) as { job: { id: string } };
 

@@ -85,7 +85,7 @@ export function recordReplaced(
 
 type Changed = Pick<
   JobRow,
-  'id' | 'conversation_id' | 'input' | 'agent_overrides' | 'priority' | 'run_at' | 'expires_at'
+  'id' | 'conversation_id' | 'input' | 'agent_overrides' | 'priority' | 'expires_at'
 >;
 
 const change = statement<Omit<Changed, 'conversation_id'>>()((db, p) =>
@@ -95,13 +95,25 @@ const change = statement<Omit<Changed, 'conversation_id'>>()((db, p) =>
       input: p('input'),
       agent_overrides: p('agent_overrides'),
       priority: p('priority'),
-      run_at: p('run_at'),
-      due_at: p('run_at'),
-      held_by: null,
       expires_at: p('expires_at'),
     })
     .where('id', '=', p('id')),
 );
+
+const move = statement<{ id: string; run_at: number }>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ run_at: p('run_at'), due_at: p('run_at'), held_by: null })
+    .where('id', '=', p('id')),
+);
+
+/** Gives queued jobs another moment, at which they wait for the places of their limits anew; the transaction has locked them. */
+export function moveJobsOfKeys(
+  tx: Transaction,
+  jobs: readonly { readonly id: string; readonly run_at: number }[],
+): Promise<void> {
+  return tx.each(move, jobs.toSorted(inIdOrder));
+}
 
 const changeMessage = statement<{ id: string; conversation_id: string; content: string }>()(
   (db, p) =>
@@ -113,7 +125,7 @@ const changeMessage = statement<{ id: string; conversation_id: string; content: 
       .where('role', '=', sql.lit('user')),
 );
 
-/** Gives queued jobs that have not begun another input and moment; the transaction has locked them. */
+/** Gives queued jobs that have not begun another input; the transaction has locked them. */
 export async function changeJobsOfKeys(
   tx: Transaction,
   jobs: readonly (Changed & { readonly content: string })[],

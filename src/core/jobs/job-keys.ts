@@ -16,6 +16,7 @@ import {
   giveJobKeys,
   type JobKeyRow,
   keyNameOf,
+  moveJobsOfKeys,
   recordReplaced,
   takeJobKeys,
 } from './job-keys.store.ts';
@@ -174,8 +175,12 @@ export class HeldJobKeys {
   readonly #now: number;
   readonly #given: JobKeyRow[] = [];
   readonly #replaced: { readonly id: string; readonly replaced_by: string }[] = [];
-  readonly #changed: { readonly earlier: JobRow; readonly job: NewJob; readonly runAt: number }[] =
-    [];
+  readonly #changed: {
+    readonly earlier: JobRow;
+    readonly job: NewJob;
+    /** Null where it keeps its moment. */
+    readonly runAt: number | null;
+  }[] = [];
 
   constructor(held: ReadonlyMap<NewJob, Held>, now: number) {
     this.#held = held;
@@ -198,12 +203,18 @@ export class HeldJobKeys {
     if (outcome === 'skipped') return { kind: 'skipped', job: earlier };
     const isDebounce = mode === 'debounce';
     const firstAt = isDebounce ? Number(row.first_at) : this.#now;
-    const runAt = Math.max(this.#now, Math.min(job.run_at, firstAt + debounceTotalMs));
+    const latest = firstAt + debounceTotalMs;
+    const runAt = Math.max(this.#now, Math.min(job.run_at, latest));
+    const dueAt = Number(earlier.due_at);
     if (outcome === 'debounced') {
-      this.#changed.push({ earlier, job, runAt });
+      // One whose turn may come keeps its turn: else it would never come while others wait and requests go on.
+      const keepsTurn = dueAt <= this.#now || latest <= this.#now;
+      this.#changed.push({ earlier, job, runAt: keepsTurn ? null : runAt });
       return { kind: 'debounced', job: earlier };
     }
     if (isDebounce) job.run_at = runAt;
+    // It takes over the turn of the earlier one.
+    if (job.run_at <= this.#now) job.run_at = Math.min(job.run_at, dueAt);
     this.#replaced.push({ id: earlier.id, replaced_by: job.id });
     this.#given.push({ ...row, job_id: job.id, first_at: firstAt });
     return { kind: 'accepted', job, replaces: earlier.id };
@@ -218,22 +229,28 @@ export class HeldJobKeys {
       await recordReplaced(tx, this.#replaced);
       await settler.cancelUnclaimed(tx, ids, replacedError);
     }
-    const changed = this.#changed.map(({ earlier, job, runAt }) => ({
+    const changed = this.#changed.map(({ earlier, job }) => ({
       id: earlier.id,
       conversation_id: earlier.conversation_id,
       input: job.input,
       agent_overrides: job.agent_overrides,
       priority: job.priority,
-      run_at: runAt,
       expires_at: job.expires_at,
       content: messageText(job.input),
     }));
     await changeJobsOfKeys(tx, changed);
+    const moved = this.#changed.flatMap(({ earlier, runAt }) =>
+      runAt === null ? [] : [{ earlier, runAt }],
+    );
+    await moveJobsOfKeys(
+      tx,
+      moved.map(({ earlier, runAt }) => ({ id: earlier.id, run_at: runAt })),
+    );
     // One that is to begin later holds no place of a limit.
-    const gated = this.#changed.map(({ earlier }) => earlier).filter((one) => one.gated === 1);
+    const gated = moved.map(({ earlier }) => earlier).filter((one) => one.gated === 1);
     if (gated.length > 0) await settler.parts.places.release(tx, gated);
     tx.afterCommit(() => {
-      for (const { earlier, runAt } of this.#changed) {
+      for (const { earlier, runAt } of moved) {
         // The queue may know an earlier hint by the number of claims alone.
         hintInTime(queue, earlier, `${earlier.epoch}-at${runAt}`, runAt, now);
       }
