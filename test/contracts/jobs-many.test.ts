@@ -36,6 +36,21 @@ async function countsIn({ database }: JobsWorld) {
 }
 
 describe.each(await engines())('on $name', (engine) => {
+  test('runs no job again whose place a later one of its key has taken', async () => {
+    const world = await jobsWorld(engine);
+    const { submit, jobs, caller, clock } = world;
+    const jobKey = { key: 'orders', mode: 'replace' } as const;
+    await submit({ jobKey });
+    const cancelled = await submit({ jobKey });
+    await jobs.cancel(org, cancelled.id);
+    clock.advance(1);
+
+    const done = await jobs.retryMany(caller, command({ status: 'cancelled' }), hits());
+
+    expect(done).toMatchObject({ done: true, retried: 1 });
+    expect(await countsIn(world)).toEqual({ queued: 1, cancelled: 2 });
+  });
+
   test('cancels queued jobs, stops active ones, and leaves out what the filters do not name', async () => {
     const world = await jobsWorld(engine);
     const { jobs, begin, submit, database, clock } = world;

@@ -115,6 +115,8 @@ function isMeant(eb: Columns, { kind, organizationId, filters, acceptedBy }: Man
     ...terms,
     sql<SqlBool>`status in ('failed', 'cancelled')`,
     eb('erased_at', 'is', null),
+    // Another job of its key runs, or has run, instead.
+    eb('replaced_by', 'is', null),
     sql<SqlBool>`not exists (select 1 from jobs as retry
       where retry.retry_of = jobs.id and retry.retry_of is not null)`,
   ]);
