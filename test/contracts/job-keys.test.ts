@@ -108,6 +108,20 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
+    test('lets a job go on that has begun and was handed back, whatever became of later claims', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, attempt, worker, row, database } = world;
+      const first = await submit({ jobKey: replace });
+      await attempt(first.id, { kind: 'aborted' });
+      await worker('without', { isLoaded: () => false }).perform(first.id);
+
+      const second = await submit({ jobKey: replace });
+
+      expect(await row(first.id)).toMatchObject({ status: 'queued', replaced_by: null });
+      expect(await row(second.id)).toMatchObject({ status: 'queued' });
+      await expectConsistent(database);
+    });
+
     test('is for one organization, one skill with its version, and one key', async () => {
       const world = await jobsWorld(engine);
       const { submit, callerOf, database } = world;

@@ -240,6 +240,24 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await row(job.id)).status).toBe('completed');
     });
 
+    test('goes on once a run that had begun has waited, whatever became of later claims', async () => {
+      const { submit, clock, admission, database, settle, attempt, recovery, row } =
+        await jobsWorld(engine);
+      const job = await submit({ timing: { expiresInMs: hour } });
+      for (const outcome of [{ kind: 'waiting' }, { kind: 'deferred', afterMs: 1 }] as const) {
+        const [claimed] = await database.write((tx) => admission.claim(tx, [job.id]));
+        if (!claimed) throw new Error('It was not claimed.');
+        await settle({ job: claimed, outcome, messages: [] });
+        clock.advance(1_000);
+      }
+      expect((await row(job.id)).started_at).not.toBeNull();
+
+      clock.advance(2 * hour);
+      await recovery.sweep();
+
+      expect(await attempt(job.id, completed())).toBe(true);
+    });
+
     test('has not begun where its claim ended before its code began', async () => {
       const { submit, clock, worker, recovery, row } = await jobsWorld(engine);
       const job = await submit({ timing: { expiresInMs: hour } });

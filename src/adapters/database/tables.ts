@@ -366,6 +366,8 @@ export interface JobsTable extends SkillVersion {
   job_key: Generated<string | null>;
   /** The later job of its key that has taken its place; null for others. */
   replaced_by: Generated<string | null>;
+  /** 1 once an earlier claim of it is known to have begun its code; kept of jobs that have a key or may expire alone. */
+  has_begun: Generated<number>;
   /** The job whose run started this one, and the number of the step there; null for other jobs. */
   parent_job_id: Generated<string | null>;
   parent_step: Generated<number | null>;

@@ -72,6 +72,7 @@ export type ShownJob = Omit<
 type ClaimColumn =
   | 'claimed_by'
   | 'begun'
+  | 'has_begun'
   | 'attempts_before'
   | 'idle_claims'
   | 'gated'

@@ -48,25 +48,25 @@ const forget = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
     .updateTable('jobs')
     .set({ started_at: null })
     .where(idIn(dialect, listOf(p, 'ids')))
-    .where('status', '=', sql.lit('queued')),
+    .where('status', '=', sql.lit('queued'))
+    .where('has_begun', '=', sql.lit(0)),
 );
 
-/** Records that the jobs, which the transaction has put back into the queue, have not begun. */
+/** Records that the jobs, which the transaction has put back into the queue, have not begun, unless they did earlier. */
 export function forgetBeginnings(tx: Transaction, ids: readonly string[]): Promise<void> {
   return tx.each(forget, [{ ids }]);
 }
 
-const keep = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
+const mark = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .updateTable('jobs')
-    .set({ expires_at: null })
-    .where(idIn(dialect, listOf(p, 'ids')))
-    .where('status', '=', sql.lit('queued')),
+    .set({ has_begun: 1 })
+    .where(idIn(dialect, listOf(p, 'ids'))),
 );
 
-/** Records that the jobs, which have begun and which the transaction has put back into the queue, do not expire any more. */
-export function endExpiry(tx: Transaction, ids: readonly string[]): Promise<void> {
-  return tx.each(keep, [{ ids }]);
+/** Records that the jobs have begun, for claims of them that may end before they begin. The transaction has locked them. */
+export function markBegun(tx: Transaction, ids: readonly string[]): Promise<void> {
+  return tx.each(mark, [{ ids }]);
 }
 
 /** Sets the priority of a queued job; undefined where it is not queued. */

@@ -33,7 +33,7 @@ import {
   type Unclaimed,
 } from './families.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
-import { endExpiry, forgetBeginnings } from './later.store.ts';
+import { forgetBeginnings, markBegun } from './later.store.ts';
 import type { Places } from './places.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { ScheduledRuns } from './scheduled-runs.ts';
@@ -206,13 +206,18 @@ async function recordBegun(tx: Transaction, recorded: readonly Decided[]): Promi
   const [begun, unbegun]: [string[], string[]] = [[], []];
   for (const { job, outcome, transition } of recorded) {
     if (job.expires_at === null && job.job_key === null) continue;
-    if (job.attempt > 1 || transition.status !== 'queued') continue;
-    const hasNotBegun = outcome.kind === 'unbegun' || outcome.kind === 'deferred';
-    if (hasNotBegun) unbegun.push(job.id);
-    else if (transition.refund === 1) begun.push(job.id);
+    // A second attempt follows only one that has begun, and its beginning is never forgotten.
+    if (job.attempt > 1 || isFinal(transition.status)) continue;
+    if (hasNotBegun(outcome)) unbegun.push(job.id);
+    else begun.push(job.id);
   }
   if (unbegun.length > 0) await forgetBeginnings(tx, unbegun);
-  if (begun.length > 0) await endExpiry(tx, begun);
+  if (begun.length > 0) await markBegun(tx, begun);
+}
+
+/** Whether a claim ended before the code of its run began. */
+function hasNotBegun({ kind }: AttemptOutcome): boolean {
+  return kind === 'unbegun' || kind === 'deferred';
 }
 
 async function cancelFrom(
