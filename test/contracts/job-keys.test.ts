@@ -108,6 +108,25 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
+    test('ends a claimed job, of which the code has not begun, once its claim ends', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, admission, database, settle, row } = world;
+      const first = await submit({ jobKey: replace });
+      const [claimed] = await database.write((tx) => admission.claim(tx, [first.id]));
+      if (!claimed) throw new Error('It was not claimed.');
+      const second = await submit({ jobKey: replace });
+      expect(await row(first.id)).toMatchObject({ status: 'active', replaced_by: null });
+
+      const outcome = { kind: 'deferred', afterMs: minute } as const;
+      expect(await settle({ job: claimed, outcome, messages: [] })).toBe('cancelled');
+
+      const ended = await row(first.id);
+      expect(ended).toMatchObject({ status: 'cancelled', replaced_by: second.id });
+      expect(JSON.parse(ended.error ?? '')).toEqual(replaced);
+      expect((await row(second.id)).status).toBe('queued');
+      await expectConsistent(database);
+    });
+
     test('lets a job go on that has begun and was handed back, whatever became of later claims', async () => {
       const world = await jobsWorld(engine);
       const { submit, attempt, worker, row, database } = world;

@@ -1,7 +1,7 @@
 /** The keys of jobs: one row a key, unique by its primary key, which the acceptance of a request with that key locks. */
-import { sql } from 'kysely';
+import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
-import { idIn } from '../../adapters/database/ids-in.ts';
+import { idIn, isIn } from '../../adapters/database/ids-in.ts';
 import { type Lists, rowsIn, rowsParams, type Types } from '../../adapters/database/rows-in.ts';
 import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type { JobKeysTable } from '../../adapters/database/tables.ts';
@@ -82,6 +82,27 @@ export function recordReplaced(
 ): Promise<void> {
   return tx.each(replaced, jobs.toSorted(inIdOrder));
 }
+
+/** Those of the claimed jobs that have not begun earlier of whose keys another job is the newest, with that job. */
+export const listReplacedUnbegun = allRows<{ ids: readonly string[] }, Transaction>()(
+  (db, p, dialect) =>
+    db
+      .selectFrom('jobs')
+      .innerJoin('job_keys', (join) =>
+        join
+          .onRef('job_keys.organization_id', '=', 'jobs.organization_id')
+          .on(
+            sql<SqlBool>`job_keys.skill = jobs.skill_category || '/' || jobs.skill_version || '/' || jobs.skill_name`,
+          )
+          .onRef('job_keys.job_key', '=', 'jobs.job_key')
+          .onRef('job_keys.job_id', '<>', 'jobs.id'),
+      )
+      .select(['jobs.id', 'jobs.epoch', 'job_keys.job_id as replaced_by'])
+      .where(isIn(dialect, sql.ref('jobs.id'), listOf(p, 'ids')))
+      .where('jobs.status', '=', sql.lit('active'))
+      .where('jobs.has_begun', '=', sql.lit(0))
+      .where('jobs.attempt', '<=', sql.lit(1)),
+);
 
 type Changed = Pick<
   JobRow,

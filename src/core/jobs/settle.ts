@@ -32,6 +32,7 @@ import {
   mayLeaveDescendants,
   type Unclaimed,
 } from './families.ts';
+import { listReplacedUnbegun, recordReplaced } from './job-keys.store.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
 import { forgetBeginnings, markBegun } from './later.store.ts';
 import type { Places } from './places.ts';
@@ -56,6 +57,7 @@ import {
   nextState,
   type Progress,
   progressAfter,
+  replacedError,
   stuckError,
   withoutRetry,
 } from './states.ts';
@@ -180,7 +182,8 @@ async function settleAll(
   // Before any other lock on jobs, so that all are locked in one order.
   if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
   const advanced = await withProgress(settler, tx, outcomes, now);
-  const decided = await withDueWaits(tx, await withoutUnwanted(settler, tx, advanced));
+  const wanted = await withoutReplaced(tx, await withoutUnwanted(settler, tx, advanced));
+  const decided = await withDueWaits(tx, wanted);
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   await recordBegun(tx, recorded);
@@ -372,6 +375,30 @@ async function withoutUnwanted(
   return decided.map((one) =>
     unwanted.has(one.job.id) ? { ...one, transition: withoutRetry(one.transition) } : one,
   );
+}
+
+/** A job that goes back to the queue before it has begun does not run beside a later job of its key, which took its place. */
+async function withoutReplaced(
+  tx: Transaction,
+  decided: readonly Decided[],
+): Promise<readonly Decided[]> {
+  const returned = decided.filter(
+    (one) => one.job.job_key !== null && isQueuedAgain(one) && hasNotBegun(one.outcome),
+  );
+  if (returned.length === 0) return decided;
+  // All of them, in one order; the acceptance of a job of the key locks this one, too, so that it is decided before or after.
+  await holdJobs(tx, decided.map(idOf));
+  const epochs = new Map(returned.map(({ job }) => [job.id, job.epoch]));
+  const found = await listReplacedUnbegun(tx, { ids: [...epochs.keys()] });
+  const rows = found.filter(({ id, epoch }) => epochs.get(id) === epoch);
+  if (rows.length === 0) return decided;
+  await recordReplaced(
+    tx,
+    rows.map(({ id, replaced_by }) => ({ id, replaced_by })),
+  );
+  const replaced = new Set(rows.map(({ id }) => id));
+  const transition = { status: 'cancelled', error: replacedError } as const;
+  return decided.map((one) => (replaced.has(one.job.id) ? { ...one, transition } : one));
 }
 
 /** The i-th result is the recorded settlement of the i-th attempt, or null when it had lost its lease. */
