@@ -201,6 +201,16 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
+    test('accepts a request where the job has expired, also before the sweep has ended it', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, accept, request, clock } = world;
+      await submit({ jobKey: skip, timing: { expiresInMs: minute } });
+
+      clock.advance(minute);
+
+      expect(await accept(request({ jobKey: skip }))).toMatchObject({ kind: 'accepted' });
+    });
+
     test('of requests in two processes makes one job, also where each begins at once', async () => {
       const world = await jobsWorld(engine, { freeSlots: () => 10 });
       const { database, acceptor, request, jobsOn } = world;

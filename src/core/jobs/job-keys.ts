@@ -111,18 +111,29 @@ type KeyOutcome = 'accepted' | 'skipped' | 'replaced' | 'debounced';
 
 type EarlierJob = Pick<
   JobRow,
-  'status' | 'started_at' | 'agent_id' | 'api_key_id' | 'user_id' | 'for_user' | 'trigger_type'
+  | 'status'
+  | 'started_at'
+  | 'expires_at'
+  | 'agent_id'
+  | 'api_key_id'
+  | 'user_id'
+  | 'for_user'
+  | 'trigger_type'
 > & { readonly concurrency_key?: string | null | undefined };
 
 /** What becomes of a request that would make `job`, beside the newest job of its key. Pure. */
 function keyOutcome(
   mode: JobKeyMode,
   earlier: EarlierJob | undefined,
-  job: Omit<EarlierJob, 'status' | 'started_at'>,
+  job: Omit<EarlierJob, 'status' | 'started_at' | 'expires_at'>,
+  now: number,
 ): KeyOutcome {
   if (earlier === undefined || isFinal(earlier.status)) return 'accepted';
-  if (mode === 'skip') return 'skipped';
   const hasBegun = earlier.status !== 'queued' || earlier.started_at !== null;
+  // No claim takes it any more, and the sweep ends it.
+  const hasExpired = !hasBegun && earlier.expires_at !== null && Number(earlier.expires_at) <= now;
+  if (hasExpired) return 'accepted';
+  if (mode === 'skip') return 'skipped';
   if (hasBegun) return 'accepted';
   // A job stays with its agent, its user and its limit, and with the key in whose name it runs.
   const isSame =
@@ -195,7 +206,7 @@ export class HeldJobKeys {
   /** The acceptance of a request that nothing else keeps from being accepted. It may move the beginning of its job. */
   acceptanceOf({ mode, debounceTotalMs = 0 }: JobKey, job: NewJob): Acceptance {
     const { row, earlier } = this.#held.get(job) as Held;
-    const outcome = keyOutcome(mode, earlier, job);
+    const outcome = keyOutcome(mode, earlier, job, this.#now);
     if (earlier === undefined || outcome === 'accepted') {
       this.#given.push({ ...row, job_id: job.id, first_at: this.#now });
       return { kind: 'accepted', job };

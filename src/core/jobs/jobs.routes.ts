@@ -135,8 +135,7 @@ const changeSchema = {
   ...operation,
   operationId: 'updateJob',
   summary: 'Change when a queued job may begin, or its priority',
-  description:
-    'Needs the scopes of the skill. A job that has begun, or has ended, is 409 conflict.',
+  description: 'Needs the scopes of the skill. A job that is not queued is 409 conflict.',
   params,
   body: JobChanges,
   response: {
