@@ -294,6 +294,12 @@ test('batch runs the items of a file, and ends with code 1 where some were refus
   const mixed = await cli(['batch', '-'], { stdin });
   expect(mixed).toMatchObject({ code: 1, stderr: '1 of 2 items were refused.\n' });
   expect(mixed.stdout).toMatch(/: 1 accepted, 1 refused\nitems\.1: skill_not_found: /);
+  const calm = { ...good, job_key: 'calm', job_key_mode: 'debounce', debounce_seconds: 3600 };
+  await cli(['batch', '-'], { stdin: JSON.stringify([calm]) });
+  const ofKey = JSON.stringify([calm, { skill: 'util/v1.0/none', input: {} }]);
+  const changed = await cli(['batch', '-'], { stdin: ofKey });
+  expect(changed).toMatchObject({ code: 1, stderr: '1 of 2 items were refused.\n' });
+  expect(changed.stdout).toContain(': 0 accepted, 1 refused, 1 debounced\n');
   const refused = await cli(['batch', '-', '--atomic'], { stdin });
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   const keyed = ['batch', 'batch.json', '--idempotency-key', 'monday'];

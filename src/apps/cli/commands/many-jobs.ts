@@ -178,13 +178,19 @@ async function sendBatch(io: Io, file: string, options: BatchOptions): Promise<v
   if (options.json) writeJson(io, accepted);
   else printBatch(io, accepted);
   if (accepted.refused > 0) {
-    const items = accepted.accepted + accepted.refused;
-    throw new CliError(`${accepted.refused} of ${items} items were refused.`, exitCodes.failed);
+    const { length } = accepted.items;
+    throw new CliError(`${accepted.refused} of ${length} items were refused.`, exitCodes.failed);
   }
 }
 
 function printBatch(io: Io, { id, accepted, refused, items }: Schema<'AcceptedBatch'>): void {
-  io.stdout.write(`${id}: ${accepted} accepted, ${refused} refused\n`);
+  const results = Map.groupBy(items, ({ job_key_result }) => job_key_result);
+  const counts = [`${accepted} accepted`, `${refused} refused`];
+  for (const result of ['replaced', 'skipped', 'debounced'] as const) {
+    const n = results.get(result)?.length ?? 0;
+    if (n > 0) counts.push(`${n} ${result}`);
+  }
+  io.stdout.write(`${id}: ${counts.join(', ')}\n`);
   for (const [i, { error, message }] of items.entries()) {
     if (error !== undefined) io.stdout.write(`items.${i}: ${error}: ${clean(message ?? '')}\n`);
   }
