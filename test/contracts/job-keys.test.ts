@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Batches } from '../../src/core/jobs/batches.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
+import { deleteOldJobKeys } from '../../src/core/jobs/job-keys.store.ts';
 import type { JobKey } from '../../src/core/jobs/job-keys.ts';
 import { deleteExpired } from '../../src/core/jobs/retention.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -419,5 +420,22 @@ describe.each(await engines())('on $name', (engine) => {
     await deleteExpired(parts, 30);
 
     expect(await keys()).toEqual([{ job_key: 'kept' }]);
+  });
+
+  test('the deletion of old keys goes on behind those of unended jobs that it has read', async () => {
+    const { database, clock, submit, attempt } = await jobsWorld(engine);
+    await submit({ jobKey: { ...replace, key: 'kept' }, timing: { delayMs: 9 * day } });
+    clock.advance(minute);
+    for (const key of ['a', 'b']) {
+      const { id } = await submit({ jobKey: { ...replace, key } });
+      await attempt(id, completed());
+    }
+    const [after, before] = [clock.now(), clock.now() + 1];
+    const deleteOne = (from: number) =>
+      database.write((tx) => deleteOldJobKeys(tx, { from, before }, 1));
+
+    expect(await deleteOne(0)).toEqual({ deleted: 1, from: after });
+    expect(await deleteOne(after)).toEqual({ deleted: 1, from: after });
+    expect(await deleteOne(after)).toEqual({ deleted: 0, from: after });
   });
 });

@@ -162,10 +162,11 @@ export async function changeJobsOfKeys(
   );
 }
 
-const old = allRows<{ before: number; limit: number }, Transaction>()((db, p) =>
+const old = allRows<{ from: number; before: number; limit: number }, Transaction>()((db, p) =>
   db
     .selectFrom('job_keys')
-    .select(['organization_id', 'skill', 'job_key', 'job_id'])
+    .select(['organization_id', 'skill', 'job_key', 'job_id', 'first_at'])
+    .where('first_at', '>=', p('from'))
     .where('first_at', '<', p('before'))
     .where(({ not, exists, selectFrom }) =>
       not(
@@ -190,13 +191,19 @@ const remove = statement<Omit<JobKeyRow, 'first_at'>>()((db, p) =>
     .where('job_id', '=', p('job_id')),
 );
 
-/** Deletes at most `limit` keys since `before` whose jobs have ended; how many. */
+/**
+ * Deletes at most `limit` keys between two moments whose jobs have ended: how many, and from which moment on others may be
+ * left, so that those of unended jobs before it are not read again.
+ */
 export async function deleteOldJobKeys(
   tx: Transaction,
-  before: number,
+  between: { readonly from: number; readonly before: number },
   limit: number,
-): Promise<number> {
-  const keys = await old(tx, { before, limit });
-  await tx.each(remove, keys.toSorted(inKeyOrder));
-  return keys.length;
+): Promise<{ readonly deleted: number; readonly from: number }> {
+  const keys = await old(tx, { ...between, limit });
+  await tx.each(
+    remove,
+    keys.toSorted(inKeyOrder).map(({ first_at: _, ...key }) => key),
+  );
+  return { deleted: keys.length, from: Number(keys.at(-1)?.first_at ?? between.from) };
 }

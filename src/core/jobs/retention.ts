@@ -56,9 +56,14 @@ export async function deleteExpired(
   await deleteInBatches(database, rowsMax, async (tx) =>
     foundAndDeleted(await deleteOldKeys(tx, now - idempotencyMs, rowsMax)),
   );
-  await deleteInBatches(database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteOldJobKeys(tx, now - dayMs, rowsMax)),
-  );
+  let from = 0;
+  await deleteInBatches(database, rowsMax, async (tx) => {
+    const keys = await deleteOldJobKeys(tx, { from, before: now - dayMs }, rowsMax);
+    tx.afterCommit(() => {
+      from = keys.from;
+    });
+    return foundAndDeleted(keys.deleted);
+  });
   await database.write(async (tx) => {
     // In the order in which accepting and settling change them.
     await foldConversationCounts(tx, writer);
