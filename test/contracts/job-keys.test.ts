@@ -306,6 +306,19 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
+    test('counts the maximum from its own first request, not from one of another mode', async () => {
+      const world = await jobsWorld(engine);
+      const { clock, submit, row } = world;
+      const { id } = await submit({ jobKey: replace, timing: { delayMs: day } });
+      for (const minutes of [10, 0.5]) {
+        clock.advance(minutes * minute);
+
+        expect(await calm(world, minutes)).toMatchObject({ kind: 'debounced', job: { id } });
+
+        expect((await row(id)).run_at).toBe(clock.now() + minute);
+      }
+    });
+
     test('leaves a job that is due its turn and its places, however often requests come', async () => {
       const world = await jobsWorld(engine);
       const { clock, row, database } = world;

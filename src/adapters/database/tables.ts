@@ -826,6 +826,8 @@ export interface JobKeysTable {
   job_id: string;
   /** The first of the requests that made this job what it is. */
   first_at: number;
+  /** 1 if a debounce has made or changed this job; its maximum counts from `first_at`. */
+  is_debounced: number;
 }
 
 export interface IdempotencyKeysTable {

@@ -28,7 +28,8 @@ import {
   type KeysOfBatch,
   takeKeys,
 } from './idempotency.ts';
-import { type HeldJobKeys, holdJobKeys, type JobKey, roundsOf } from './job-keys.ts';
+import { roundsOf } from './job-key-rounds.ts';
+import { type HeldJobKeys, holdJobKeys, type JobKey } from './job-keys.ts';
 import {
   type ClaimedJob,
   findUserOfConversation,

@@ -16,6 +16,7 @@ const types: Types<JobKeyRow> = {
   job_key: 'text',
   job_id: 'text',
   first_at: 'bigint',
+  is_debounced: 'integer',
 };
 
 /** One text for each key. */
@@ -49,7 +50,7 @@ export async function takeJobKeys(
 const give = statement<JobKeyRow>()((db, p) =>
   db
     .updateTable('job_keys')
-    .set({ job_id: p('job_id'), first_at: p('first_at') })
+    .set({ job_id: p('job_id'), first_at: p('first_at'), is_debounced: p('is_debounced') })
     .where('organization_id', '=', p('organization_id'))
     .where('skill', '=', p('skill'))
     .where('job_key', '=', p('job_key')),
@@ -181,7 +182,7 @@ const old = allRows<{ from: number; before: number; limit: number }, Transaction
     .orderBy('first_at')
     .limit(p('limit')),
 );
-const remove = statement<Omit<JobKeyRow, 'first_at'>>()((db, p) =>
+const remove = statement<Omit<JobKeyRow, 'first_at' | 'is_debounced'>>()((db, p) =>
   db
     .deleteFrom('job_keys')
     .where('organization_id', '=', p('organization_id'))

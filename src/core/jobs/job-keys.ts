@@ -206,14 +206,16 @@ export class HeldJobKeys {
   /** The acceptance of a request that nothing else keeps from being accepted. It may move the beginning of its job. */
   acceptanceOf({ mode, debounceTotalMs = 0 }: JobKey, job: NewJob): Acceptance {
     const { row, earlier } = this.#held.get(job) as Held;
+    const isDebounce = mode === 'debounce';
+    const given = { ...row, job_id: job.id, first_at: this.#now, is_debounced: Number(isDebounce) };
     const outcome = keyOutcome(mode, earlier, job, this.#now);
     if (earlier === undefined || outcome === 'accepted') {
-      this.#given.push({ ...row, job_id: job.id, first_at: this.#now });
+      this.#given.push(given);
       return { kind: 'accepted', job };
     }
     if (outcome === 'skipped') return { kind: 'skipped', job: earlier };
-    const isDebounce = mode === 'debounce';
-    const firstAt = isDebounce ? Number(row.first_at) : this.#now;
+    const isLater = isDebounce && row.is_debounced === 1;
+    const firstAt = isLater ? Number(row.first_at) : this.#now;
     const latest = firstAt + debounceTotalMs;
     const runAt = Math.max(this.#now, Math.min(job.run_at, latest));
     const dueAt = Number(earlier.due_at);
@@ -221,13 +223,14 @@ export class HeldJobKeys {
       // One whose turn may come keeps its turn: else it would never come while others wait and requests go on.
       const keepsTurn = dueAt <= this.#now || latest <= this.#now;
       this.#changed.push({ earlier, job, runAt: keepsTurn ? null : runAt });
+      if (!isLater) this.#given.push({ ...given, job_id: earlier.id });
       return { kind: 'debounced', job: earlier };
     }
     if (isDebounce) job.run_at = runAt;
     // It takes over the turn of the earlier one.
     if (job.run_at <= this.#now) job.run_at = Math.min(job.run_at, dueAt);
     this.#replaced.push({ id: earlier.id, replaced_by: job.id });
-    this.#given.push({ ...row, job_id: job.id, first_at: firstAt });
+    this.#given.push({ ...given, first_at: firstAt });
     return { kind: 'accepted', job, replaces: earlier.id };
   }
 
@@ -269,39 +272,9 @@ export class HeldJobKeys {
   }
 }
 
-function rowOf({ key }: JobKey, job: NewJob, now: number): JobKeyRow {
+function rowOf({ key, mode }: JobKey, job: NewJob, now: number): JobKeyRow {
   const { organization_id, skill_category, skill_version, skill_name } = job;
   const skill = skillKey(skill_category, skill_version, skill_name);
-  return { organization_id, skill, job_key: key, job_id: job.id, first_at: now };
-}
-
-/**
- * The requests, by their places, in rounds in which no key comes twice: a later request of a key is decided beside the job
- * of the earlier one.
- */
-export function roundsOf(
-  requests: readonly {
-    readonly organizationId: string;
-    readonly skill: { category: string; version: string; name: string };
-    readonly jobKey?: JobKey | undefined;
-  }[],
-): number[][] {
-  const seen = new Map<string, number>();
-  const rounds: number[][] = [];
-  requests.forEach(({ organizationId, skill, jobKey }, i) => {
-    let round = 0;
-    if (jobKey !== undefined) {
-      const { category, version, name } = skill;
-      const keyName = keyNameOf({
-        organization_id: organizationId,
-        skill: skillKey(category, version, name),
-        job_key: jobKey.key,
-      });
-      round = seen.get(keyName) ?? 0;
-      seen.set(keyName, round + 1);
-    }
-    rounds[round] ??= [];
-    rounds[round]?.push(i);
-  });
-  return rounds;
+  const is_debounced = Number(mode === 'debounce');
+  return { organization_id, skill, job_key: key, job_id: job.id, first_at: now, is_debounced };
 }
