@@ -51,6 +51,7 @@ describe.each(await engines())('on $name', (engine) => {
         batch_id: null,
         held_by: null,
         gated: 0,
+        has_begun: 0,
         concurrency_key: null,
         job_key: null,
         replaced_by: null,
