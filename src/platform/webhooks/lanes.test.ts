@@ -200,6 +200,66 @@ describe('the lanes', () => {
     expect(at('late')).toHaveLength(1);
   });
 
+  test('give a kept slot that is free again to the first organization that waits and runs nothing', async () => {
+    const { add, at, end } = stage();
+    for (let host = 0; host < 60; host++) add(`loud${host}.`, 20);
+    for (let i = 0; i < 40; i++) add(`quiet${i}.`, 2, `quiet ${i}`);
+    expect(at('quiet')).toHaveLength(32);
+
+    await end(['quiet0./quiet 0 0', 'quiet1./quiet 1 0']);
+    expect(at('quiet').slice(30)).toEqual(['quiet32./quiet 32 0', 'quiet33./quiet 33 0']);
+    let ended = 2;
+    for (; at('quiet').length > 0; ended++) await end(at('quiet').slice(0, 1));
+
+    expect(ended).toBe(80);
+  });
+
+  test('give it on at a shared host, where all organizations wait for the 4 of that host', async () => {
+    const { add, at, end, begun } = stage();
+    add('shared', 100);
+    for (let i = 0; i < 10; i++) add('shared', 1, `quiet ${i}`);
+    expect(at('shared/quiet')).toHaveLength(4);
+
+    while (at('shared/quiet').length > 0) await end(at('shared/quiet').slice(0, 1));
+
+    expect(begun.slice(20)).toEqual(Array.from({ length: 10 }, (_, i) => `shared/quiet ${i} 0`));
+  });
+
+  test('give 4 kept slots to one host, also while it has no other', () => {
+    const { add, at } = stage();
+    for (let host = 0; host < 60; host++) add(`loud${host}.`, 20);
+
+    for (let i = 0; i < 10; i++) add('shared', 1, `quiet ${i}`);
+    add('alone', 1, 'alone');
+
+    expect(at('shared')).toHaveLength(4);
+    expect(at('alone')).toHaveLength(1);
+  });
+
+  test('start the deliveries of an organization at a host in order of arrival, also in kept slots', async () => {
+    const { lanes, add, at, end } = stage();
+    for (let host = 0; host < 60; host++) add(`loud${host}.`, 20);
+    for (let i = 0; i < 32; i++) add(`quiet${i}.`, 1, `quiet ${i}`);
+    lanes.add('late', 'late/older', 'late');
+    lanes.add('late', 'late/newer', 'late');
+
+    await end(at('quiet').slice(0, 5));
+    lanes.add('late', 'late/newest', 'late');
+
+    expect(at('late')).toEqual(['late/older']);
+  });
+
+  test('go round over organizations before hosts', async () => {
+    const { add, at, end } = stage();
+    for (let host = 0; host < 300; host++) add(`loud${host}.`, 20);
+    add('quiet', 3, 'quiet');
+    expect(at('quiet')).toHaveLength(1);
+
+    await end(at('loud').slice(0, 4));
+
+    expect(at('quiet')).toHaveLength(3);
+  });
+
   test('refuse a delivery when the lane is full, and name the hosts of full lanes', async () => {
     const { lanes, add } = stage();
     add('b', 20);

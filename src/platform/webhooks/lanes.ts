@@ -3,9 +3,10 @@
  * fewer while the host answers slowly, so that a slow receiver delays only itself. Half of all slots are
  * reserved for hosts whose last answers were quick, so that other hosts, however many, cannot hold all
  * of them. A delivery without a slot waits in its lane. When the lane is full as well, the delivery is
- * refused, and the sweep finds it again. Lanes take turns, and in a lane organizations. Some slots are kept for
+ * refused, and the sweep finds it again. Organizations take turns, in a lane and over lanes. Some slots are kept for
  * organizations of which no delivery runs, as for jobs (`core/jobs/turns.ts`). The state of lanes is lost at a restart.
  */
+import { Rounds } from './rounds.ts';
 
 /** Slots of one host. */
 export const hostSlotsMax = 20;
@@ -43,29 +44,38 @@ type HostSpeed = (typeof speeds)[number];
 
 interface Lane {
   readonly host: string;
-  /** By organization, those whose turn is next first; in order of arrival. */
-  readonly waiting: Map<string, Set<string>>;
-  waitingCount: number;
+  readonly waiting: Rounds<Organization, string>;
   readonly running: Set<string>;
+  /** How many of the running ones have a kept slot. */
+  kept: number;
   /** How many of the last deliveries in a row were not answered quickly, and how many were. */
   slowStreak: number;
   quickStreak: number;
+}
+
+interface Organization {
+  readonly id: string;
+  running: number;
+  /** The lanes in which its deliveries wait, in the order of their turns. */
+  readonly lanes: Set<Lane>;
 }
 
 export class Lanes {
   readonly #deliver: (id: string) => Promise<WasQuick>;
   /** By host. */
   readonly #lanes = new Map<string, Lane>();
-  /** Lanes that can start a delivery, in the order of their turns. */
-  readonly #ready: Readonly<Record<HostSpeed, Set<Lane>>> = {
-    slow: new Set(),
-    new: new Set(),
-    quick: new Set(),
+  /** Those with deliveries, by id. */
+  readonly #organizations = new Map<string, Organization>();
+  /** Lanes that can start a delivery, each at the organization whose turn it is in the lane. */
+  readonly #ready: Readonly<Record<HostSpeed, Rounds<Organization, Lane>>> = {
+    slow: new Rounds(),
+    new: new Rounds(),
+    quick: new Rounds(),
   };
   /** Running deliveries, by the speed of their host when they started, or in kept slots. */
   readonly #running: Record<HostSpeed | 'kept', number> = { slow: 0, new: 0, quick: 0, kept: 0 };
-  /** By organization. */
-  readonly #runningOf = new Map<string, number>();
+  /** For kept slots: organizations that wait and run nothing, and lanes with a kept slot that is free again. */
+  readonly #candidates = new Set<Organization | Lane>();
   #waiting = 0;
   #isStopped = false;
   #onIdle: (() => void) | null = null;
@@ -79,17 +89,16 @@ export class Lanes {
   add(host: string, id: string, organizationId: string): boolean {
     if (this.#isStopped) return false;
     const lane = this.#laneOf(host);
-    if (lane.running.has(id) || lane.waiting.get(organizationId)?.has(id)) return true;
-    if (this.#isKeptSlotFor(lane, organizationId)) {
-      this.#start(lane, id, organizationId, 'kept');
-      return true;
-    }
-    if (this.#waiting >= waitingMax || lane.waitingCount >= laneWaitingMax) return false;
-    const own = lane.waiting.get(organizationId);
-    if (own === undefined) lane.waiting.set(organizationId, new Set([id]));
-    else own.add(id);
-    lane.waitingCount++;
+    const known = this.#organizations.get(organizationId);
+    const organization = known ?? { id: organizationId, running: 0, lanes: new Set() };
+    if (lane.running.has(id) || lane.waiting.has(organization, id)) return true;
+    const isFull = this.#waiting >= waitingMax || lane.waiting.size >= laneWaitingMax;
+    if (isFull && !this.#isKeptSlotFor(lane, organization)) return false;
+    this.#organizations.set(organizationId, organization);
+    lane.waiting.add(organization, id);
+    organization.lanes.add(lane);
     this.#waiting++;
+    if (organization.running === 0) this.#candidates.add(organization);
     this.#enqueue(lane);
     this.#startAll();
     return true;
@@ -98,7 +107,7 @@ export class Lanes {
   /** Hosts whose lanes are at least half full. */
   fullHosts(): string[] {
     const lanes = [...this.#lanes.values()];
-    const filled = lanes.filter(({ waitingCount }) => waitingCount >= laneWaitingMax / 2);
+    const filled = lanes.filter(({ waiting }) => waiting.size >= laneWaitingMax / 2);
     return filled.map(({ host }) => host);
   }
 
@@ -106,10 +115,9 @@ export class Lanes {
   stop(): Promise<void> {
     this.#isStopped = true;
     for (const speed of speeds) this.#ready[speed].clear();
-    for (const lane of this.#lanes.values()) {
-      lane.waiting.clear();
-      lane.waitingCount = 0;
-    }
+    for (const lane of this.#lanes.values()) lane.waiting.clear();
+    for (const { lanes } of this.#organizations.values()) lanes.clear();
+    this.#candidates.clear();
     this.#waiting = 0;
     if (this.#isIdle()) return Promise.resolve();
     return new Promise((resolve) => {
@@ -121,7 +129,7 @@ export class Lanes {
     let lane = this.#lanes.get(host);
     if (lane === undefined) {
       const streaks = { slowStreak: 0, quickStreak: 0 };
-      lane = { host, waiting: new Map(), waitingCount: 0, running: new Set(), ...streaks };
+      lane = { host, waiting: new Rounds(), running: new Set(), kept: 0, ...streaks };
       this.#lanes.set(host, lane);
       if (this.#lanes.size > rememberedMax) this.#dropIdleLane();
     }
@@ -139,34 +147,59 @@ export class Lanes {
 
   /** Queues a lane for its turn when it has a waiting delivery and a free slot. */
   #enqueue(lane: Lane): void {
-    if (lane.waitingCount === 0 || lane.running.size >= slotsOf(lane)) return;
-    this.#ready[speedOf(lane)].add(lane);
+    const [next] = lane.waiting.owners();
+    if (next === undefined || lane.running.size >= slotsOf(lane)) return;
+    this.#ready[speedOf(lane)].add(next, lane);
   }
 
-  /** Whether a delivery starts in a kept slot: it is the only one of its organization, and has no other slot. */
-  #isKeptSlotFor(lane: Lane, organizationId: string): boolean {
-    if (this.#runningOf.has(organizationId) || this.#running.kept >= keptMax) return false;
-    const slots = slotsOf(lane);
-    const hasOther = lane.running.size < slots && this.#isSlotFree(speedOf(lane));
-    return !hasOther && lane.running.size < slots + keptOfHost;
+  #dequeue(lane: Lane): void {
+    const [next] = lane.waiting.owners();
+    if (next === undefined) return;
+    for (const speed of speeds) this.#ready[speed].delete(next, lane);
   }
 
   #startAll(): void {
-    for (let lane = this.#nextLane(); lane !== undefined; lane = this.#nextLane()) {
-      this.#startNext(lane);
-      this.#enqueue(lane);
+    while (this.#startNext());
+    this.#startInKeptSlots();
+  }
+
+  /** Starts a delivery of the organization whose turn it is, in the lane whose turn it is; false when none can start. */
+  #startNext(): boolean {
+    for (const speed of speeds) {
+      const [organization] = this.#isSlotFree(speed) ? this.#ready[speed].owners() : [];
+      if (organization === undefined) continue;
+      const lane = this.#ready[speed].take(organization);
+      if (lane !== undefined) this.#start(lane, organization, speed);
+      return true;
+    }
+    return false;
+  }
+
+  /** Each organization is tried once, and again when one of its lanes gets a kept slot back: else each end would try all of them. */
+  #startInKeptSlots(): void {
+    for (const candidate of this.#candidates) {
+      if (this.#running.kept >= keptMax) return;
+      this.#candidates.delete(candidate);
+      if ('host' in candidate) this.#startKeptIn(candidate);
+      else {
+        const lane = candidate.lanes.values().find(({ kept }) => kept < keptOfHost);
+        if (lane !== undefined) this.#start(lane, candidate, 'kept');
+      }
     }
   }
 
-  /** Removes and returns the lane whose turn it is. */
-  #nextLane(): Lane | undefined {
-    for (const speed of speeds) {
-      const [lane] = this.#isSlotFree(speed) ? this.#ready[speed] : [];
-      if (lane === undefined) continue;
-      this.#ready[speed].delete(lane);
-      return lane;
-    }
-    return undefined;
+  /** Starts a delivery of an organization that runs nothing; the lane has its next turn after other candidates. */
+  #startKeptIn(lane: Lane): void {
+    if (lane.kept >= keptOfHost) return;
+    const organization = lane.waiting.owners().find(({ running }) => running === 0);
+    if (organization === undefined) return;
+    this.#start(lane, organization, 'kept');
+    if (lane.kept < keptOfHost) this.#candidates.add(lane);
+  }
+
+  /** Whether a delivery may start in a kept slot. */
+  #isKeptSlotFor(lane: Lane, { running }: Organization): boolean {
+    return running === 0 && this.#running.kept < keptMax && lane.kept < keptOfHost;
   }
 
   #isSlotFree(speed: HostSpeed): boolean {
@@ -185,32 +218,39 @@ export class Lanes {
     return this.#total() + this.#running.kept === 0;
   }
 
-  /** Starts the next delivery of the organization whose turn it is. */
-  #startNext(lane: Lane): void {
-    for (const [organizationId, ids] of lane.waiting) {
-      const [id] = ids;
-      lane.waiting.delete(organizationId);
-      if (id === undefined) continue;
-      ids.delete(id);
-      if (ids.size > 0) lane.waiting.set(organizationId, ids);
-      lane.waitingCount--;
-      this.#waiting--;
-      this.#start(lane, id, organizationId, speedOf(lane));
-      return;
-    }
-  }
-
-  #start(lane: Lane, id: string, organizationId: string, startedAs: HostSpeed | 'kept'): void {
+  /** Starts the next delivery of an organization in a lane. */
+  #start(lane: Lane, organization: Organization, startedAs: HostSpeed | 'kept'): void {
+    const [next] = lane.waiting.owners();
+    if (next === organization) this.#dequeue(lane);
+    const id = lane.waiting.take(organization);
+    if (id === undefined) return;
+    organization.lanes.delete(lane);
+    if (lane.waiting.hasEntriesOf(organization)) organization.lanes.add(lane);
+    organization.running++;
+    this.#candidates.delete(organization);
+    this.#waiting--;
     lane.running.add(id);
+    if (startedAs === 'kept') lane.kept++;
     this.#running[startedAs]++;
-    this.#runningOf.set(organizationId, (this.#runningOf.get(organizationId) ?? 0) + 1);
+    this.#enqueue(lane);
     void this.#deliver(id).then((wasQuick) => {
       this.#running[startedAs]--;
-      const left = (this.#runningOf.get(organizationId) ?? 1) - 1;
-      if (left === 0) this.#runningOf.delete(organizationId);
-      else this.#runningOf.set(organizationId, left);
+      if (startedAs === 'kept') this.#freeKeptSlot(lane);
+      this.#release(organization);
       this.#end(lane, id, wasQuick);
     });
+  }
+
+  #freeKeptSlot(lane: Lane): void {
+    lane.kept--;
+    if (lane.waiting.size > 0) this.#candidates.add(lane);
+  }
+
+  #release(organization: Organization): void {
+    organization.running--;
+    if (organization.running > 0) return;
+    if (organization.lanes.size > 0) this.#candidates.add(organization);
+    else this.#organizations.delete(organization.id);
   }
 
   #end(lane: Lane, id: string, wasQuick: WasQuick): void {
@@ -227,7 +267,7 @@ export class Lanes {
   #recordAnswer(lane: Lane, wasQuick: boolean): void {
     lane.slowStreak = wasQuick ? 0 : lane.slowStreak + 1;
     lane.quickStreak = wasQuick ? lane.quickStreak + 1 : 0;
-    for (const speed of speeds) this.#ready[speed].delete(lane);
+    this.#dequeue(lane);
   }
 }
 
@@ -241,5 +281,5 @@ function slotsOf(lane: Lane): number {
 }
 
 function isIdle(lane: Lane): boolean {
-  return lane.waitingCount === 0 && lane.running.size === 0;
+  return lane.waiting.size === 0 && lane.running.size === 0;
 }
