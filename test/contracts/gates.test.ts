@@ -469,18 +469,20 @@ describe.each(await engines())('on $name', (engine) => {
     test('those of the agents of one organization are bounded, and end with their agent', async () => {
       const world = await worldOf([]);
       const { settings } = world.settler.parts.places;
+      const further = limitOfAgent(acme, 'further');
       for (let i = 0; i < 999; i++) await settings.set(limitOfAgent(acme, `${i}`), 1);
-      settings.requireRoomForAgent(acme);
+      settings.requireRoomForAgent(acme, further);
       await settings.set(pauseOfAgent(acme, 'last'), 0);
 
-      expect(() => settings.requireRoomForAgent(acme)).toThrow('1000 limits and pauses');
-      settings.requireRoomForAgent(`${acme}-other`);
+      expect(() => settings.requireRoomForAgent(acme, further)).toThrow('1000 limits and pauses');
+      settings.requireRoomForAgent(acme, limitOfAgent(acme, '0'));
+      settings.requireRoomForAgent(`${acme}-other`, further);
       await world.database.write(async (tx) =>
         settingsOfAgent.remove?.(tx, acme, 'last', {} as never),
       );
       await settings.refresh();
 
-      settings.requireRoomForAgent(acme);
+      settings.requireRoomForAgent(acme, further);
     });
   });
 

@@ -55,8 +55,9 @@ export class GateSettings {
     this.#known = state;
   }
 
-  /** `409 conflict` where so many agents of the organization have limits and pauses that no other may be added. */
-  requireRoomForAgent(organizationId: string): void {
+  /** `409 conflict` for a further limit or pause of an agent where those of the organization have the most. */
+  requireRoomForAgent(organizationId: string, wanted: string): void {
+    if (this.#byName.has(wanted)) return;
     const names = [...this.#byName.keys()].filter((name) => isOfAgent(organizationId, name));
     if (names.length < agentSettingsMax) return;
     const message = `The agents of the organization have ${agentSettingsMax} limits and pauses: remove one`;

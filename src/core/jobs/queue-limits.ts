@@ -82,16 +82,18 @@ export class QueueLimits {
   /** The same as `limitOrganization` for the jobs of an agent; `403` for a caller that may not change the agent. */
   async limitAgent(caller: Caller, id: string, max: number | null) {
     await this.#parts.agents.requireWritable(caller, id);
-    if (max !== null) this.#parts.places.settings.requireRoomForAgent(caller.organizationId);
-    await this.#parts.places.setPlaces(limitOfAgent(caller.organizationId, id), max);
+    const limit = limitOfAgent(caller.organizationId, id);
+    if (max !== null) this.#parts.places.settings.requireRoomForAgent(caller.organizationId, limit);
+    await this.#parts.places.setPlaces(limit, max);
     return this.ofAgent(caller, id);
   }
 
   /** Lets no run of an agent begin; pausing needs no scope, as pausing the agent itself does not. */
   async pauseAgent(caller: Caller, id: string, isPaused: boolean) {
     await this.#parts.agents.find(caller.organizationId, id);
-    if (isPaused) this.#parts.places.settings.requireRoomForAgent(caller.organizationId);
-    await this.#pause(pauseOfAgent(caller.organizationId, id), isPaused);
+    const pause = pauseOfAgent(caller.organizationId, id);
+    if (isPaused) this.#parts.places.settings.requireRoomForAgent(caller.organizationId, pause);
+    await this.#pause(pause, isPaused);
     return this.ofAgent(caller, id);
   }
 

@@ -3,6 +3,7 @@
  * jobs, however many wait.
  */
 import type { Context } from '../context/context.ts';
+import { skillKey } from '../skills/registry.ts';
 import { waitingFor } from './gates.ts';
 import {
   type CountedKind,
@@ -203,7 +204,7 @@ class Grouping {
 
   #groupsOf(kind: Omit<WaitingJob, 'id' | 'priority' | 'due_at' | 'held_by'>): JobGroup[] {
     const { organization_id, agent_id } = kind;
-    const skill = `${kind.skill_category}/${kind.skill_version}/${kind.skill_name}`;
+    const skill = skillKey(kind.skill_category, kind.skill_version, kind.skill_name);
     const { queues, organizations, skills, agents } = this.groups;
     const queue = queueOf(kind.trigger_type);
     return [
