@@ -340,6 +340,8 @@ describe.each(await engines())('on $name', (engine) => {
       const holding = database.write(async (tx) => {
         const ofBob = { ...(await world.row(first.id)), user_id: 'bob' };
         await settler.parts.places.lockGatesOf(tx, [ofBob], []);
+        // The lock is sent with the next statement that has a result.
+        await sql`select 1`.execute(tx.kysely);
         gates.resolve();
         await mayGoOn.promise;
         await sql`select * from job_counts for update nowait`.execute(tx.kysely);
@@ -348,7 +350,9 @@ describe.each(await engines())('on $name', (engine) => {
       const accepted = database.write((tx) =>
         acceptor.acceptWithin(tx, [keyed('ada'), keyed('bob')]),
       );
-      const waits = sql<{ n: number }>`select count(*) as n from pg_locks where not granted`;
+      // Other tests use other databases of the server.
+      const waits = sql<{ n: number }>`select count(*) as n from pg_locks where not granted
+        and database = (select oid from pg_database where datname = current_database())`;
       await waitFor(
         async () => Number((await waits.execute(database.read.kysely)).rows[0]?.n) > 0,
         { describe: 'the requests wait for the gate' },
