@@ -131,6 +131,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByLabel('Description').fill('Brings ships in');
     await dialog().getByLabel('Memory', { exact: true }).selectOption('read');
     await dialog().getByLabel('Memories in the prompt').fill('many');
+    await dialog().getByLabel('Priority').selectOption('low');
     await dialog().getByText('Metadata', { exact: true }).click();
     await dialog().getByLabel('Metadata (a JSON object)').fill('{"berth": 4}');
     await dialog().getByText('Fallback models and model settings').click();
@@ -148,7 +149,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByRole('button', { name: 'Create agent' }).click();
     await titled('pilot');
     expect(await pilot()).toMatchObject({
-      ...{ description: 'Brings ships in', memory: 'read', recall: { limit: 3 } },
+      ...{ description: 'Brings ships in', memory: 'read', recall: { limit: 3 }, priority: 'low' },
       ...{ metadata: { berth: 4 }, agents: ['researcher'] },
       fallback_models: ['ollama/qwen3'],
       model_settings: { max_output_tokens: 8_000, temperature: 0.2 },

@@ -85,6 +85,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByText('must be a name of the IANA time zone database').waitFor();
       await page.getByLabel('Time zone').fill('Asia/Kolkata');
       await page.getByText('01:00 UTC').first().waitFor();
+      await dialog().getByLabel('Priority').selectOption('high');
       await dialog().getByText('At 06:30, Monday through Friday').waitFor();
       await expect.poll(() => dialog().getByRole('listitem').count()).toBe(5);
       const text = dialog().getByLabel('text', { exact: true });
@@ -97,7 +98,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await heading('At 06:30, Monday through Friday');
       const [made] = await asked('GET', '/api/scheduled-jobs');
       const timetable = { cron_expression: '30 6 * * MON-FRI', timezone: 'Asia/Kolkata' };
-      expect(made).toMatchObject({ ...timetable, enabled: true });
+      expect(made).toMatchObject({ ...timetable, priority: 'high', enabled: true });
       const { input } = await asked('GET', `/api/scheduled-jobs/${made.id}`);
       expect(input).toMatchObject({ text: 'good morning' });
     });

@@ -184,6 +184,7 @@ describe.each(await engines())('on $name', (engine) => {
         fallback_models: [],
         memory: 'user',
         recall: null,
+        priority: null,
         version: 1,
         skills: ['web/*'],
         approvals: [],
@@ -247,14 +248,18 @@ describe.each(await engines())('on $name', (engine) => {
     test('that is paused here is paused here at once, and within a second elsewhere', async () => {
       const { agents, database, clock } = await agentsOf();
       const { agents: elsewhere } = composeAgents({ database, clock });
-      expect(await agents.statusOf('default', 'default')).toBe('active');
-      expect(await elsewhere.statusOf('default', 'default')).toBe('active');
+      expect(await agents.stateOf('default', 'default')).toEqual({
+        status: 'active',
+        priority: null,
+      });
+      expect(await elsewhere.stateOf('default', 'default')).toMatchObject({ status: 'active' });
 
-      await agents.update(anyWriter(), 'default', { status: 'paused' });
+      const after = { status: 'paused', priority: 'low' } as const;
+      await agents.update(anyWriter(), 'default', after);
 
-      expect(await agents.statusOf('default', 'default')).toBe('paused');
+      expect(await agents.stateOf('default', 'default')).toEqual(after);
       clock.advance(1_000);
-      expect(await elsewhere.statusOf('default', 'default')).toBe('paused');
+      expect(await elsewhere.stateOf('default', 'default')).toEqual(after);
     });
 
     test('changes only in the given fields; an empty change changes nothing', async () => {
@@ -332,7 +337,7 @@ describe.each(await engines())('on $name', (engine) => {
           refused,
         );
         await expect(agents.remove(anyWriter('acme'), id)).rejects.toMatchObject(refused);
-        await expect(async () => agents.statusOf('acme', id)).rejects.toMatchObject(refused);
+        await expect(async () => agents.stateOf('acme', id)).rejects.toMatchObject(refused);
       }
       expect(await agents.list('acme', page)).toEqual({ agents: [], total: 0, next: null });
       expect((await agents.get('default', 'bob')).name).toBe('bob');
@@ -341,12 +346,12 @@ describe.each(await engines())('on $name', (engine) => {
     test('that is deleted is gone at once', async () => {
       const { agents } = await agentsOf();
       await agents.create(anyWriter(), { id: 'bob' });
-      expect(await agents.statusOf('default', 'bob')).toBe('active');
+      expect(await agents.stateOf('default', 'bob')).toMatchObject({ status: 'active' });
 
       await agents.remove(anyWriter(), 'bob');
 
       await expect(agents.get('default', 'bob')).rejects.toMatchObject({ code: 'not_found' });
-      await expect(async () => agents.statusOf('default', 'bob')).rejects.toMatchObject({
+      await expect(async () => agents.stateOf('default', 'bob')).rejects.toMatchObject({
         code: 'not_found',
       });
       await expect(agents.remove(anyWriter(), 'bob')).rejects.toMatchObject({ code: 'not_found' });

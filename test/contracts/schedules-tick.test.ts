@@ -236,6 +236,25 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
+  test('jobs have the priority of their schedule, else that of its agent', async () => {
+    const world = await schedulesWorld(engine);
+    const { agents, schedules, jobs, caller, clock } = world;
+    await agents.update(anyWriter(), 'default', { priority: 'low' });
+    const id = await world.schedule({ priority: 'high' });
+    const priority = async () => {
+      clock.advance(minute);
+      await world.tick();
+      const jobId = await world.lastJob(id);
+      await world.attempt(jobId, completed());
+      return (await jobs.find('default', jobId)).priority;
+    };
+    expect(await priority()).toBe(0);
+
+    await schedules.update(caller, id, { priority: null });
+
+    expect(await priority()).toBe(2);
+  });
+
   describe('a slot that would have run', () => {
     const reasons: [string, string, (world: SchedulesWorld) => Promise<unknown>][] = [
       [

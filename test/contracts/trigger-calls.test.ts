@@ -46,6 +46,7 @@ describe.each(await engines())('on $name', (engine) => {
             event_name: null,
             event_key_mapping: null,
             job_key: null,
+            priority: null,
             rate_limit: 60,
             signing_secret: null,
             secret_sealed: 0,

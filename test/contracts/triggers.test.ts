@@ -161,6 +161,7 @@ describe.each(await engines())('on $name', (engine) => {
       mapping: null,
       event: null,
       job_key: null,
+      priority: null,
       rate_limit: 60,
       has_signing_secret: false,
       active: true,

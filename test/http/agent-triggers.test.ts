@@ -30,6 +30,7 @@ const full = {
   mapping: '{"text": body.text, "event": headers."x-github-event"}',
   event: null,
   job_key: null,
+  priority: 'high',
   rate_limit: 5,
   active: false,
 };
@@ -40,6 +41,7 @@ const defaults = {
   mapping: null,
   event: null,
   job_key: null,
+  priority: null,
   rate_limit: 60,
   has_signing_secret: false,
   active: true,

@@ -25,6 +25,7 @@ const full = {
   fallback_models: ['anthropic/claude-3-5-haiku-latest', 'ollama/org/model:7b'],
   memory: 'read',
   recall: { limit: 7 },
+  priority: 'low',
   model_settings: {
     max_output_tokens: 50_000,
     temperature: 0.5,
@@ -46,6 +47,7 @@ const defaults = {
   fallback_models: [],
   memory: 'user',
   recall: null,
+  priority: null,
   version: 1,
   skills: [],
   approvals: [],

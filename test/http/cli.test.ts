@@ -339,7 +339,15 @@ test('the data of a user are erased, with its open jobs', async () => {
 });
 
 test('schedules are created, listed, run, switched and deleted', async () => {
-  const made = await json(['schedules', 'create', '0 6 * * *', echo, 'text=early']);
+  const made = await json([
+    'schedules',
+    'create',
+    '0 6 * * *',
+    echo,
+    'text=early',
+    '--priority=low',
+  ]);
+  expect(made.priority).toBe('low');
   expect(made).toMatchObject({ cron_expression: '0 6 * * *', input: { text: 'early' } });
   expect((await cli(['schedules'])).stdout).toContain(`${made.id}\t0 6 * * *\tUTC\t${echo}\t`);
   expect(await json(['schedules', 'timezone', made.id, 'Europe/Berlin'])).toMatchObject({

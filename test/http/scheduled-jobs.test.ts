@@ -46,6 +46,7 @@ describe('POST /api/scheduled-jobs', () => {
       ...echo,
       id: anId,
       skill_version: 'v1.0',
+      priority: null,
       enabled: true,
       last_run_at: null,
       last_run_status: null,

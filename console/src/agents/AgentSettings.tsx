@@ -17,6 +17,7 @@ import {
 } from '../forms/model-settings.ts';
 import { jsonText, ObjectField } from '../forms/ObjectField.tsx';
 import { objectOf } from '../forms/object-of.ts';
+import { PriorityField, priorityOf } from '../forms/PriorityField.tsx';
 import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.tsx';
 import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
 import { Button } from '../ui/Button.tsx';
@@ -33,6 +34,7 @@ interface Edited {
   readonly metadata?: string;
   readonly memory?: string;
   readonly recall?: string;
+  readonly priority?: string;
   readonly skills?: readonly string[];
   readonly approvals?: readonly string[];
   readonly agents?: readonly string[];
@@ -43,7 +45,10 @@ interface Edited {
 /** The fields that are not plain text. */
 type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_settings';
 
-const texts = ['name', 'description', 'model', 'instructions', 'metadata', 'memory', 'recall'];
+const texts = [
+  ...['name', 'description', 'model', 'instructions', 'metadata', 'memory', 'recall'],
+  'priority',
+];
 const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
 const fields = [...texts, ...lists, ...settingIssues];
 
@@ -55,6 +60,7 @@ function changesOf({
   agents,
   memory,
   recall,
+  priority,
   fallback_models: fallbacks,
   model_settings: settings,
   ...rest
@@ -69,6 +75,7 @@ function changesOf({
     ...(model !== undefined && { model: model === '' ? null : model }),
     ...(memory !== undefined && { memory: memoryOf(memory) }),
     ...(recall !== undefined && { recall: recallOf(recall) }),
+    ...(priority !== undefined && { priority: priorityOf(priority) }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
 }
@@ -193,6 +200,13 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
           onValue={(name, value) => edit(name, value, stored[name])}
           error={error}
         />
+        <div className="grid gap-5 sm:grid-cols-2">
+          <PriorityField
+            none="normal (the default)"
+            {...text('priority', agent.priority ?? '')}
+            error={error}
+          />
+        </div>
         <ObjectField
           label="Metadata (a JSON object)"
           hint="Any further data about the agent."

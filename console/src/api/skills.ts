@@ -74,11 +74,11 @@ export type Priority = Schema<'Job'>['priority'];
 
 export const runSkill = (
   path: { category: string; version: string; skillName: string },
-  { agentId, priority }: { readonly agentId: string; readonly priority: Priority },
+  { agentId, priority }: { readonly agentId: string; readonly priority: Priority | '' },
   input: unknown,
 ) =>
   post('/api/{category}/{version}/{skillName}', {
     path,
-    header: { 'x-agent-id': agentId, ...(priority !== 'normal' && { 'x-priority': priority }) },
+    header: { 'x-agent-id': agentId, ...(priority !== '' && { 'x-priority': priority }) },
     body: input,
   });

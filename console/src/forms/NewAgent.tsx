@@ -14,12 +14,13 @@ import { ModelSettingsFields } from './ModelSettingsFields.tsx';
 import { type SettingTexts, settingIssues, settingsOf } from './model-settings.ts';
 import { ObjectField } from './ObjectField.tsx';
 import { objectOf } from './object-of.ts';
+import { PriorityField, priorityOf } from './PriorityField.tsx';
 import { AskBeforeField, SkillPatternsField } from './SkillPatternsField.tsx';
 
 const folded = ['fallback_models', ...settingIssues];
 const shown = [
   ...['id', 'name', 'description', 'model', 'instructions', 'skills', 'approvals', 'agents'],
-  ...['memory', 'recall', 'metadata'],
+  ...['memory', 'recall', 'priority', 'metadata'],
 ];
 const fields = [...shown, ...folded];
 
@@ -35,6 +36,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [texts, setTexts] = useState(noTexts);
   const [memory, setMemory] = useState({ memory: 'user', recall: '' });
+  const [priority, setPriority] = useState('');
   const [metadata, setMetadata] = useState('{}');
   const [lists, setLists] = useState(noLists);
   const [settings, setSettings] = useState<SettingTexts>({});
@@ -53,6 +55,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         model_settings: settingsOf(settings),
         memory: memoryOf(memory.memory),
         recall: recallOf(memory.recall),
+        priority: priorityOf(priority),
         metadata: objectOf(metadata, 'metadata'),
       });
     },
@@ -140,6 +143,14 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
           onValue={(name, value) => setMemory((before) => ({ ...before, [name]: value }))}
           error={error}
         />
+        <div className="grid gap-5 sm:grid-cols-2">
+          <PriorityField
+            none="normal (the default)"
+            value={priority}
+            onValue={setPriority}
+            error={error}
+          />
+        </div>
         <Fold
           label="Fallback models and model settings"
           isNeeded={folded.some((name) => issueOf(error, name) !== undefined)}

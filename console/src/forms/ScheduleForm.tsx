@@ -18,6 +18,7 @@ import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { InputFields, InputWay } from './InputFields.tsx';
 import { ObjectField } from './ObjectField.tsx';
+import { PriorityField, priorityOf } from './PriorityField.tsx';
 import { useInput } from './useInput.ts';
 import { useSettled } from './useSettled.ts';
 import { useSkill } from './useSkill.ts';
@@ -25,7 +26,7 @@ import { ZoneField } from './ZoneField.tsx';
 
 const shown = [
   ...['agent_id', 'skill_category', 'skill_name', 'skill_version'],
-  ...['cron_expression', 'timezone'],
+  ...['cron_expression', 'timezone', 'priority'],
 ];
 const common = [
   ['5 minutes', '*/5 * * * *'],
@@ -49,6 +50,7 @@ export function ScheduleForm({
   const [skill, setSkill] = useState(schedule ? skillPath(schedule) : '');
   const [cron, setCron] = useState(schedule?.cron_expression ?? '0 9 * * MON-FRI');
   const [zone, setZone] = useState(schedule?.timezone ?? utc);
+  const [priority, setPriority] = useState<string>(schedule?.priority ?? '');
   const { skill: chosen, isLoading, example } = useSkill(skill);
   const input = useInput(example ?? {}, schedule?.input);
   const [skillIssue, setSkillIssue] = useState<string>();
@@ -63,6 +65,7 @@ export function ScheduleForm({
         ...skillNameOf(skill),
         cron_expression: cron,
         timezone: zone.trim() || utc,
+        priority: priorityOf(priority),
         // A value that is not an object is refused with the platform's message.
         ...(input.isStored ? {} : { input: input.value as Record<string, unknown> }),
       };
@@ -141,6 +144,12 @@ export function ScheduleForm({
               ))}
             </div>
             <ZoneField value={zone} onValue={setZone} error={zoneIssue} />
+            <PriorityField
+              none="the agent’s"
+              value={priority}
+              onValue={setPriority}
+              error={saving.error}
+            />
           </div>
           <div className="rounded-md border bg-sunken p-3" aria-live="polite">
             {malformed || zoneIssue ? (

@@ -18,12 +18,13 @@ import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { numberOf } from './numbers.ts';
 import { ObjectField } from './ObjectField.tsx';
+import { PriorityField, priorityOf } from './PriorityField.tsx';
 import { SecretField } from './SecretField.tsx';
 import { useInput } from './useInput.ts';
 
 const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
-  ...['mapping', 'event', 'input', 'rate_limit', 'signing_secret'],
+  ...['mapping', 'event', 'input', 'priority', 'rate_limit', 'signing_secret'],
 ];
 
 /** Creates a trigger and shows its url once, or changes the given one. */
@@ -44,6 +45,7 @@ export function TriggerForm({
   const [keyMapping, setKeyMapping] = useState(trigger?.event?.key_mapping ?? '');
   const [mapping, setMapping] = useState(trigger?.mapping ?? '');
   const input = useInput({}, trigger?.input);
+  const [priority, setPriority] = useState<string>(trigger?.priority ?? '');
   const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
   const [secret, setSecret] = useState('');
   const missing = useMissingScopes(['events']);
@@ -59,6 +61,7 @@ export function TriggerForm({
         mapping: mapping.trim() === '' ? null : mapping,
         // A value that is not an object is refused with the platform's message.
         input: input.value as Record<string, unknown>,
+        priority: priorityOf(priority),
         // Empty is null: the platform's default.
         rate_limit: numberOf(limit),
         ...(isUnsigned ? { signing_secret: null } : secret !== '' && { signing_secret: secret }),
@@ -163,6 +166,16 @@ export function TriggerForm({
             onValue={input.write}
             error={input.fault ?? issueOf(error, 'input')}
           />
+        )}
+        {target === 'run' && (
+          <div className="grid gap-4 sm:grid-cols-2">
+            <PriorityField
+              none="the agent’s"
+              value={priority}
+              onValue={setPriority}
+              error={error}
+            />
+          </div>
         )}
         <div className="grid gap-4 sm:grid-cols-2">
           <NumberField

@@ -78,6 +78,7 @@ function What({ trigger }: { trigger: Trigger }) {
             : ['Event', <code key="event">{event.name}</code>],
           event?.key_mapping != null && ['Its key', <code key="key">{event.key_mapping}</code>],
           ['Agent', <AgentLink key="agent" id={agent_id} />],
+          trigger.priority !== null && ['Priority', trigger.priority],
           ['Limit', `${countText(trigger.rate_limit)} calls per minute`],
           ['Signatures', trigger.has_signing_secret ? 'Calls have to be signed' : 'Not asked for'],
           ['Made', <Time key="made" value={trigger.created_at} />],

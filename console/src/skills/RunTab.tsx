@@ -30,7 +30,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
   const input = useInput(start.input);
   const missing = useMissingScopes(skill.required_scopes);
   const [agentId, setAgentId] = useState(start.agentId);
-  const [priority, setPriority] = useState<Priority>('normal');
+  const [priority, setPriority] = useState<Priority | ''>('');
   /** The last accepted job. */
   const [jobId, setJobId] = useState<string>();
   const running = useMutation({
@@ -130,7 +130,8 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
   );
 }
 
-const priorities: readonly { readonly value: Priority }[] = [
+const priorities: readonly { readonly value: Priority | ''; readonly label?: string }[] = [
+  { value: '', label: 'the agent’s' },
   { value: 'high' },
   { value: 'normal' },
   { value: 'low' },

@@ -4,6 +4,7 @@
  * database needs all tables, slices share some of them, and database must not import slices.
  */
 import type { Generated } from 'kysely';
+import type { Priority } from '../../kernel/priority.ts';
 
 export const jobStatuses = [
   'queued',
@@ -274,6 +275,8 @@ export interface AgentsTable {
   memory: Generated<'read_write' | 'user' | 'read' | 'off'>;
   /** JSON `{limit}`: the memories that come into a prompt by themselves; null for none. */
   recall: Generated<string | null>;
+  /** That of jobs whose requests give none; null for normal. */
+  priority: Generated<Priority | null>;
   /** Which version it is. */
   version: Generated<number>;
   created_at: number;
@@ -854,6 +857,8 @@ export interface ScheduledJobsTable extends SkillVersion {
   timezone: string | null;
   /** JSON object. */
   input: string;
+  /** That of its jobs; null for the agent's. */
+  priority: Generated<Priority | null>;
   enabled: number;
   /** The first slot that has not been dealt with. */
   next_run_at: number;
@@ -1132,6 +1137,8 @@ export interface AgentTriggersTable extends SkillVersion {
   event_key_mapping: Generated<string | null>;
   /** JSON: the mapping to the key of its jobs, and what that key does; null for jobs without one. */
   job_key: Generated<string | null>;
+  /** That of its jobs; null for the agent's. */
+  priority: Generated<Priority | null>;
   /** Calls in any minute. */
   rate_limit: number;
   /**

@@ -8,7 +8,10 @@ export type { AgentRow };
 /** The fields of an agent that a client may set. */
 export interface AgentFields
   extends Partial<
-    Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model' | 'memory'>
+    Pick<
+      AgentRow,
+      'name' | 'description' | 'status' | 'instructions' | 'model' | 'memory' | 'priority'
+    >
   > {
   recall?: { readonly limit: number } | null;
   skills?: readonly string[];
@@ -36,6 +39,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     metadata: '{}',
     memory: 'user',
     recall: null,
+    priority: null,
     version: 1,
     created_at: now,
     updated_at: now,

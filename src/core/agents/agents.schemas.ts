@@ -3,6 +3,7 @@ import { type TSchema, Type } from 'typebox';
 import { FreeObject, Name, Nullable, Slug, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import { efforts } from '../../adapters/models/model.ts';
 import { longTextMax } from '../../kernel/long-text.ts';
+import { priorities } from '../../kernel/priority.ts';
 import { settingBounds } from './setting-bounds.ts';
 
 /** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
@@ -107,6 +108,11 @@ const fields = {
   description: Type.String({ maxLength: longTextMax }),
   status: Words(['active', 'paused']),
   ...versioned,
+  priority: {
+    ...Nullable(Words(priorities)),
+    description:
+      'That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal.',
+  },
   metadata: FreeObject,
 };
 
@@ -130,6 +136,7 @@ const example = {
   metadata: {},
   memory: 'user',
   recall: { limit: 5 },
+  priority: null,
   version: 1,
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.000Z',

@@ -45,9 +45,9 @@ import {
 /** The agent of requests that name none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
 
-/** How long an agent's status is cached. */
+/** How long an agent's state is cached. */
 const cacheMs = 1_000;
-/** Statuses in the cache; the oldest is evicted first. */
+/** States in the cache; the oldest is evicted first. */
 const cachedMax = 10_000;
 
 /** What a slice does about an agent, in the transaction that creates or deletes it. */
@@ -64,6 +64,9 @@ export interface AgentDependent {
   remove?(tx: Transaction, organizationId: string, agentId: string, writer: Writer): Promise<void>;
 }
 
+/** What requests to an agent depend on. */
+export type AgentState = Pick<AgentRow, 'status' | 'priority'>;
+
 /** What agents need of their process. */
 type AgentsContext = Pick<Context, 'database' | 'clock'> & {
   readonly config: Pick<Config, 'agentsMax' | 'defaultModel' | 'modelContextTokens'>;
@@ -79,7 +82,7 @@ export class Agents {
   readonly #config: AgentsContext['config'];
   readonly #cap: Cap;
   /** By `keyOf`. */
-  readonly #statuses: ShortCache<AgentRow['status']>;
+  readonly #states: ShortCache<AgentState>;
 
   /** `dependents` act in their order. */
   constructor(
@@ -97,7 +100,7 @@ export class Agents {
     this.#changes = slices.changes;
     this.#config = config;
     this.#cap = { table: 'agents', things: 'agents', max: config.agentsMax };
-    this.#statuses = new ShortCache(clock, cacheMs, cachedMax);
+    this.#states = new ShortCache(clock, cacheMs, cachedMax);
   }
 
   /** The agent, or `404 not_found`. */
@@ -122,12 +125,15 @@ export class Agents {
     return called.filter(({ status }) => status === 'active');
   }
 
-  /** The status of an agent, or `404 not_found`. A promise only when the cache has none. */
-  statusOf(organizationId: string, id: string): AgentRow['status'] | Promise<AgentRow['status']> {
+  /** Whether an agent takes work and with which priority, or `404 not_found`. A promise only when the cache has none. */
+  stateOf(organizationId: string, id: string): AgentState | Promise<AgentState> {
     const key = keyOf(organizationId, id);
-    const known = this.#statuses.get(key);
+    const known = this.#states.get(key);
     if (known !== undefined) return known;
-    return this.#statuses.read(key, async () => (await this.find(organizationId, id)).status);
+    return this.#states.read(key, async () => {
+      const { status, priority } = await this.find(organizationId, id);
+      return { status, priority };
+    });
   }
 
   /**
@@ -215,7 +221,7 @@ export class Agents {
       }
       return after;
     });
-    this.#statuses.forget(keyOf(organizationId, id));
+    this.#states.forget(keyOf(organizationId, id));
     this.#changes.report(organizationId);
     return agentBody(row);
   }
@@ -267,7 +273,7 @@ export class Agents {
       await appendEvents(tx, [event], this.#clock.now());
       await recordRemoval(tx, organizationId, id, this.#clock.now());
     });
-    this.#statuses.forget(keyOf(organizationId, id));
+    this.#states.forget(keyOf(organizationId, id));
     this.#changes.report(organizationId);
   }
 

@@ -11,6 +11,7 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import type { TriggerType } from '../../adapters/database/tables.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import { normalPriority } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
 import {
   addMessages,
@@ -42,7 +43,6 @@ import { messageText } from './message-text.ts';
 import { sendHint } from './queues.ts';
 import type { Settler } from './settle.ts';
 import { type JobTiming, timesOf } from './timing.ts';
-import { normalPriority } from './turns.ts';
 
 /** Work to be accepted; its caller has checked it. */
 export interface WorkRequest {

@@ -1,10 +1,10 @@
 /** What batches look like on the wire (docs/decisions/jobs.md). */
 import { type Static, Type } from 'typebox';
 import { Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import { priorities } from '../../kernel/priority.ts';
 import { concurrencyKeyMax } from './gates.ts';
 import { debounceMax, debounceTotalMax, jobKeyMax, jobKeyModes } from './job-keys.ts';
 import { aheadMaxSeconds } from './timing.ts';
-import { priorities } from './turns.ts';
 
 /** Items of one batch. */
 const itemsMax = 1_000;

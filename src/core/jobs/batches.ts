@@ -15,6 +15,7 @@ import { type Issue, invalid, invalidIn, notFound, PlatformError } from '../../k
 import { allAgents, isId, newId } from '../../kernel/ids.ts';
 import { compileSchema } from '../../kernel/json-schema.ts';
 import { requireMoment } from '../../kernel/moment.ts';
+import { priorities } from '../../kernel/priority.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import type { Context } from '../context/context.ts';
 import { appendEvents } from '../events/outbox.ts';
@@ -37,7 +38,6 @@ import type { Executed, Execution } from './execute.ts';
 import { idempotencyMs } from './idempotency.ts';
 import { type JobKey, jobKeyOf } from './job-keys.ts';
 import type { JobTiming } from './timing.ts';
-import { priorities } from './turns.ts';
 
 /** Open batches that one sweep reads. */
 const readMax = 1_000;

@@ -6,6 +6,7 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { requireMoment } from '../../kernel/moment.ts';
+import { type Priority, priorities } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
 import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import { findJob, type JobRow } from './jobs.store.ts';
@@ -13,7 +14,6 @@ import { setPriority, setRunAt } from './later.store.ts';
 import { hintInTime } from './later.ts';
 import type { Places } from './places.ts';
 import { refuseMoment } from './timing.ts';
-import { type Priority, priorities } from './turns.ts';
 
 /** The fields of a job that a client may change while it is queued. */
 export interface JobChange {

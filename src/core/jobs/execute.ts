@@ -6,9 +6,10 @@ import { createHash } from 'node:crypto';
 import type { JobStatus } from '../../adapters/database/tables.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
+import { firstPriority } from '../../kernel/priority.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import type { AgentFields } from '../agents/agent-rows.ts';
-import { type Agents, defaultAgentId } from '../agents/agents.ts';
+import { type AgentState, type Agents, defaultAgentId } from '../agents/agents.ts';
 import { taskSkill } from '../agents/called-agents.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
@@ -29,6 +30,8 @@ export interface Target {
   /** The conversation to continue. */
   readonly conversationId?: string | undefined;
   readonly isPaused: boolean;
+  /** That of jobs whose requests give none: its place in `priorities`. */
+  readonly priority: number;
 }
 
 /** The other parts of a request to run a skill; the first are recorded with its job. */
@@ -83,14 +86,15 @@ export class Execution {
     const { category, version, skillName } = path;
     const skill = this.#parts.skills.active(caller.organizationId, category, version, skillName);
     const { agentId = defaultAgentId, conversationId } = readIds();
-    const withStatus = (status: 'active' | 'paused'): Target => {
+    const withState = ({ status, priority: given }: AgentState): Target => {
       requireScopes(caller.scopes, skill.requiredScopes);
       if (skill.remoteSourceId === null) this.#parts.pool?.warm();
-      return { skill, agentId, conversationId, isPaused: status === 'paused' };
+      const [isPaused, priority] = [status === 'paused', firstPriority(given)];
+      return { skill, agentId, conversationId, isPaused, priority };
     };
-    const status = this.#parts.agents.statusOf(caller.organizationId, agentId);
+    const state = this.#parts.agents.stateOf(caller.organizationId, agentId);
     if (conversationId === undefined) {
-      return status instanceof Promise ? status.then(withStatus) : withStatus(status);
+      return state instanceof Promise ? state.then(withState) : withState(state);
     }
     return findConversation(
       this.#context,
@@ -98,8 +102,8 @@ export class Execution {
       caller,
       agentId,
       conversationId,
-      status,
-    ).then(withStatus);
+      state,
+    ).then(withState);
   }
 
   /**
@@ -156,7 +160,7 @@ export class Execution {
 
   async #workOf(
     caller: Caller,
-    { skill, agentId, conversationId }: Target,
+    { skill, agentId, conversationId, priority }: Target,
     input: unknown,
     options: ExecutionOptions,
     names: TimingNames,
@@ -189,7 +193,7 @@ export class Execution {
       triggerType,
       skill,
       maxAttempts: skill.maxAttempts,
-      priority: options.priority,
+      priority: options.priority ?? priority,
       input: JSON.stringify(input),
       agentOverrides,
       retryOf: null,
@@ -220,16 +224,16 @@ export function requireConversationScope({ apiKeyPermissions }: Config, { scopes
   if (apiKeyPermissions === 'strict') requireScopes(scopes, ['conversations']);
 }
 
-/** Returns the agent's status; throws `404` unless the conversation is the agent's. */
+/** Returns the agent's state; throws `404` unless the conversation is the agent's. */
 async function findConversation(
   { config }: Context,
   { agents, conversations }: ExecutionParts,
   caller: Caller,
   agentId: string,
   id: string,
-  status: 'active' | 'paused' | Promise<'active' | 'paused'>,
-): Promise<'active' | 'paused'> {
-  const known = await status;
+  state: AgentState | Promise<AgentState>,
+): Promise<AgentState> {
+  const known = await state;
   requireConversationScope(config, caller);
   const found = await conversations.find(caller.organizationId, id);
   if (found.agent_id !== agentId) throw notFound('Conversation');

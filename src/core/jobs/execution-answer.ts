@@ -16,6 +16,7 @@ import { carries } from '../../adapters/http/response-headers.ts';
 import { userFor } from '../../adapters/http/user-id.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { invalid, isUnavailable } from '../../kernel/errors.ts';
+import { type Priority, priorities } from '../../kernel/priority.ts';
 import type { Executed, ExecutionOptions } from './execute.ts';
 import { concurrencyKeyMax } from './gates.ts';
 import { jobKeyHeaders, jobKeyOfHeaders } from './job-key-headers.ts';
@@ -23,7 +24,6 @@ import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
 import { timingHeaders, timingOf } from './timing-headers.ts';
-import { type Priority, priorities } from './turns.ts';
 
 /** Headers of every request that runs a skill. */
 export const executionHeaders = {

@@ -1,6 +1,7 @@
 /** Jobs as clients see them. */
 import type { Static } from 'typebox';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
+import { priorities } from '../../kernel/priority.ts';
 import type { AgentOverrides } from '../agents/agents.schemas.ts';
 import type { TokenSums } from '../conversations/conversations.ts';
 import type { AcceptedJob } from './accept.ts';
@@ -9,7 +10,6 @@ import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
 import type { JobRow, ShownJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import type { JobError } from './states.ts';
-import { priorities } from './turns.ts';
 
 /** A job as `202` responses contain it. */
 export function jobSummary(row: Omit<AcceptedJob, 'organization_id'>, status: JobRow['status']) {

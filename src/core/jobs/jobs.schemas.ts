@@ -10,10 +10,10 @@ import {
   Words,
 } from '../../adapters/http/schemas.ts';
 import { runErrorCodes } from '../../kernel/errors.ts';
+import { priorities } from '../../kernel/priority.ts';
 import { queueNames } from '../../kernel/queues.ts';
 import { AgentOverrides } from '../agents/agents.schemas.ts';
 import { cancelledError } from './states.ts';
-import { priorities } from './turns.ts';
 
 export const JobStatus = Words(jobStatuses);
 export const TriggerType = Words(triggerTypes);

@@ -2,6 +2,8 @@
  * What waits in the queues of jobs: by queue, organization, skill and agent. It reads the kept counts and a bounded number of
  * jobs, however many wait.
  */
+
+import { priorities } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
 import { skillKey } from '../skills/registry.ts';
 import { waitingFor } from './gates.ts';
@@ -16,7 +18,6 @@ import {
   type WaitingJob,
 } from './queued-jobs.store.ts';
 import { type JobQueue, jobQueues, queueOf } from './queues.ts';
-import { priorities } from './turns.ts';
 
 /** Jobs that are read of all organizations together, and of one at least. */
 const readMax = 1_000;

@@ -6,7 +6,8 @@
 import type { refusalCodes } from '../../adapters/http/schemas.ts';
 import { type Caller, hasScopes, requireScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
-import type { Agents } from '../agents/agents.ts';
+import type { Priority } from '../../kernel/priority.ts';
+import type { AgentState, Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import {
   lookupOf,
@@ -34,6 +35,8 @@ export interface Obstacle {
 export interface Ready {
   readonly caller: Caller;
   readonly skill: Skill;
+  /** Of its agent. */
+  readonly priority: Priority | null;
 }
 
 export type Readiness = Ready | Obstacle;
@@ -66,7 +69,7 @@ export function readinessOf<S extends Starter>(
       return readinessFrom(starter, {
         caller: await callerOf(starter.api_key_id),
         skill: skills.findActive(...lookup) ?? skills.notFound(...lookup),
-        agent: await agents.statusOf(starter.organization_id, starter.agent_id),
+        agent: await agents.stateOf(starter.organization_id, starter.agent_id),
         input: inputOf?.(starter),
       });
     }),
@@ -79,7 +82,7 @@ function readinessFrom(
   found: {
     caller: Caller | undefined;
     skill: Skill | PlatformError;
-    agent: 'active' | 'paused';
+    agent: AgentState;
     input: string | undefined;
   },
 ): Readiness {
@@ -101,10 +104,10 @@ function readinessFrom(
     const reason = `its input does not fit the schema of ${name}: ${issue.field} ${issue.issue}`;
     return { code: 'validation_error', reason };
   }
-  if (agent === 'paused') {
+  if (agent.status === 'paused') {
     return { code: 'agent_paused', reason: `the agent ${starter.agent_id} is paused` };
   }
-  return { caller, skill };
+  return { caller, skill, priority: agent.priority };
 }
 
 /** For each starter, in order, why it could start no job now, as the API shows it; see `readinessOf`. */

@@ -22,7 +22,7 @@ export async function retryJob(
   options: { readonly idempotency?: WorkRequest['idempotency'] } = {},
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
   const skill = skills.active(...lookupOf(caller.organizationId, job));
-  const agent = await agents.statusOf(caller.organizationId, job.agent_id);
+  const agent = await agents.stateOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
   // That of an erased job is gone.
   const conversation =
@@ -45,7 +45,7 @@ export async function retryJob(
   }
   // The version may have been changed in place since.
   refuseInvalid(skill, JSON.parse(job.input));
-  if (agent === 'paused') throw agentPaused(job.agent_id);
+  if (agent.status === 'paused') throw agentPaused(job.agent_id);
   const acceptance = await acceptor.accept({
     organizationId: caller.organizationId,
     apiKeyId: caller.keyId,

@@ -13,11 +13,7 @@
  * It has more than 300 lines because the state of the turns and the order of one claim have to be read together.
  */
 import { once } from '../../kernel/once.ts';
-
-/** From the first to the last; the column of a job has the place in this list. */
-export const priorities = ['high', 'normal', 'low'] as const;
-export type Priority = (typeof priorities)[number];
-export const normalPriority = priorities.indexOf('normal');
+import { priorities } from '../../kernel/priority.ts';
 
 /** One more slot for each of so many, for organizations that run nothing. */
 const slotsPerKept = 16;

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import { groupsMax } from '../../core/jobs/queued-jobs.ts';
-import { priorities } from '../../core/jobs/turns.ts';
+import { priorities } from '../../kernel/priority.ts';
 import { queueNames } from '../../kernel/queues.ts';
 import { holdCodes } from './holds.ts';
 

@@ -11,6 +11,7 @@ import {
   Words,
 } from '../../adapters/http/schemas.ts';
 import { ListedJob } from '../../core/jobs/jobs.schemas.ts';
+import { priorities } from '../../kernel/priority.ts';
 import { cronCharactersMax } from './cron.ts';
 import { lastRunStatuses } from './states.ts';
 import { zoneCharactersMax } from './zones.ts';
@@ -60,6 +61,10 @@ const given = {
   cron_expression: CronExpression,
   timezone: { ...Timezone, description: 'A name of the IANA time zone database; `UTC` clears it.' },
   input: FreeObject,
+  priority: {
+    ...Nullable(Words(priorities)),
+    description: "That of its jobs; null: its agent's.",
+  },
   enabled: Type.Boolean({ default: true }),
 };
 
@@ -69,6 +74,7 @@ export const NewScheduledJob = Type.Object(
     skill_version: Type.Optional(given.skill_version),
     timezone: Type.Optional(Timezone),
     input: Type.Optional(given.input),
+    priority: Type.Optional(given.priority),
     enabled: Type.Optional(given.enabled),
   },
   {
@@ -103,6 +109,7 @@ const listed = {
   skill_version: Type.String(),
   cron_expression: Type.String(),
   ...shownTimezone,
+  priority: given.priority,
   enabled: Type.Boolean(),
   last_run_at: Nullable(Timestamp),
   last_run_status: Nullable(Words(lastRunStatuses)),
@@ -117,6 +124,7 @@ const listedExample = {
   skill_name: 'echo',
   skill_version: 'v1.0',
   cron_expression: '0 9 * * MON-FRI',
+  priority: null,
   enabled: true,
   last_run_at: null,
   last_run_status: null,

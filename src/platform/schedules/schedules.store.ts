@@ -33,6 +33,7 @@ const listedColumns = [
   'api_key_id',
   'cron_expression',
   'timezone',
+  'priority',
   'enabled',
   'next_run_at',
   'created_at',

@@ -118,7 +118,7 @@ export class Schedules {
     const { organizationId } = caller;
     const { enabled = true, input = {}, cron_expression, timezone = null, ...given } = fields;
     const named = { skill_version: defaultVersion, ...given };
-    await this.agents.statusOf(organizationId, named.agent_id);
+    await this.agents.stateOf(organizationId, named.agent_id);
     const skill = admittedSkill(this.skills, caller, named);
     const columns = timetableColumns(cron_expression, timezone);
     const timetable = timetableOf(columns);
@@ -128,6 +128,7 @@ export class Schedules {
       id: newId(),
       organization_id: organizationId,
       api_key_id: caller.keyId,
+      priority: null,
       ...named,
       ...columns,
       input: JSON.stringify(input),
@@ -187,10 +188,11 @@ export class Schedules {
       const row = await lockRow(tx, organizationId, id);
       const skill = admittedSkill(this.skills, caller, row);
       refuseInvalid(skill, JSON.parse(row.input), 'input');
-      const { status } = await this.agents.lock(tx, organizationId, row.agent_id);
+      const { status, priority } = await this.agents.lock(tx, organizationId, row.agent_id);
       if (status === 'paused') throw agentPaused(row.agent_id);
       const now = this.clock.now();
-      const [acceptance] = await this.acceptor.acceptWithin(tx, [runRequest(row, caller, skill)]);
+      const request = runRequest(row, caller, skill, priority);
+      const [acceptance] = await this.acceptor.acceptWithin(tx, [request]);
       const { job } = acceptance as { job: AcceptedJob };
       const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
       await insertRuns(tx, [newRun(row, record, job.id, now)]);

@@ -169,8 +169,8 @@ async function runDue(
   const accepted = await acceptor.acceptWithin(
     tx,
     firing.map(({ job, readiness }) => {
-      const { caller, skill } = readiness as Ready;
-      return runRequest(job, caller, skill);
+      const { caller, skill, priority } = readiness as Ready;
+      return runRequest(job, caller, skill, priority);
     }),
   );
   const jobIds = new Map(

@@ -20,6 +20,7 @@ import type { Clock } from '../../kernel/clock.ts';
 import { DecryptionError } from '../../kernel/encryption.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { isObject } from '../../kernel/json.ts';
+import { firstPriority } from '../../kernel/priority.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import type { RunEvents, SendReceipt } from '../run-events/run-events.ts';
 import { eventObstacle, sendEvent } from './event-target.ts';
@@ -152,6 +153,7 @@ async function startRun(
   return receiver.execution.execute(caller, target, input, {
     userId: trigger.name,
     triggerType: 'webhook',
+    priority: trigger.priority === null ? undefined : firstPriority(trigger.priority),
     idempotency,
     jobKey,
   });

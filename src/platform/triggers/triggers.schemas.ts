@@ -11,6 +11,7 @@ import {
 } from '../../adapters/http/schemas.ts';
 import { debounceMax, debounceTotalMax, jobKeyModes } from '../../core/jobs/job-keys.ts';
 import { type ErrorCode, errorStatuses } from '../../kernel/errors.ts';
+import { priorities } from '../../kernel/priority.ts';
 import { eventNamePattern } from '../run-events/bounds.ts';
 
 /** Bytes of a mapping. */
@@ -89,6 +90,10 @@ const fields = {
   ),
   event: TriggerEvent,
   job_key: TriggerJobKey,
+  priority: {
+    ...Nullable(Words(priorities)),
+    description: "That of its jobs; null: its agent's.",
+  },
   rate_limit: Type.Integer(rateLimit),
   active: Type.Boolean(),
 };
@@ -118,6 +123,7 @@ const example = {
   mapping: '{"text": body.head_commit.message}',
   event: null,
   job_key: null,
+  priority: null,
   rate_limit: 60,
   has_signing_secret: true,
   active: true,
@@ -156,6 +162,7 @@ const optionalFields = {
   mapping: Type.Optional(fields.mapping),
   event: Type.Optional(fields.event),
   job_key: Type.Optional(fields.job_key),
+  priority: Type.Optional(fields.priority),
   rate_limit: Type.Optional(RateLimit),
   signing_secret: Type.Optional(SigningSecret),
   active: Type.Optional({ ...fields.active, default: true }),

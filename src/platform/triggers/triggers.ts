@@ -129,6 +129,7 @@ export class Triggers {
       event_name: null,
       event_key_mapping: null,
       job_key: null,
+      priority: null,
       rate_limit: rateByDefault(caller.rateLimit),
       ...unsigned,
       active: 1,

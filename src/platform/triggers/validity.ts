@@ -18,7 +18,7 @@ export async function requireValidTrigger(
   before?: TriggerRow,
 ): Promise<void> {
   if (after.agent_id !== before?.agent_id) {
-    await agents.statusOf(caller.organizationId, after.agent_id);
+    await agents.stateOf(caller.organizationId, after.agent_id);
   }
   requireValidTarget(skills, caller, after, before);
   if (after.mapping !== null && after.mapping !== before?.mapping) {

@@ -21,6 +21,7 @@ export function triggerView(row: TriggerRow) {
     event:
       row.event_name === null ? null : { name: row.event_name, key_mapping: row.event_key_mapping },
     job_key: jobKeySettings(row),
+    priority: row.priority,
     rate_limit: row.rate_limit,
     has_signing_secret: row.signing_secret !== null,
     active: row.active === 1,

@@ -2871,6 +2871,8 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
+            priority?: ("high" | "normal" | "low") | null;
             metadata?: {
                 [key: string]: unknown;
             };
@@ -2903,6 +2905,8 @@ export interface components {
             recall: {
                 limit: number;
             } | null;
+            /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
+            priority: ("high" | "normal" | "low") | null;
             metadata: {
                 [key: string]: unknown;
             };
@@ -2941,6 +2945,8 @@ export interface components {
             recall: {
                 limit: number;
             } | null;
+            /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
+            priority: ("high" | "normal" | "low") | null;
             metadata: {
                 [key: string]: unknown;
             };
@@ -2980,6 +2986,8 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
+            priority?: ("high" | "normal" | "low") | null;
             metadata?: {
                 [key: string]: unknown;
             };
@@ -3236,6 +3244,8 @@ export interface components {
                 debounce_seconds?: number;
                 debounce_max_seconds?: number;
             } | null;
+            /** @description That of its jobs; null: its agent's. */
+            priority?: ("high" | "normal" | "low") | null;
             rate_limit?: number | null;
             signing_secret?: string | null;
             /** @default true */
@@ -3270,6 +3280,8 @@ export interface components {
                 debounce_seconds?: number;
                 debounce_max_seconds?: number;
             } | null;
+            /** @description That of its jobs; null: its agent's. */
+            priority: ("high" | "normal" | "low") | null;
             /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
@@ -3313,6 +3325,8 @@ export interface components {
                 debounce_seconds?: number;
                 debounce_max_seconds?: number;
             } | null;
+            /** @description That of its jobs; null: its agent's. */
+            priority: ("high" | "normal" | "low") | null;
             /** @description Calls per minute: at most 60, or the rate_limit of its key where that is larger. The default is 60, or the rate_limit of the key where that is smaller. */
             rate_limit: number;
             active: boolean;
@@ -3355,6 +3369,8 @@ export interface components {
                 debounce_seconds?: number;
                 debounce_max_seconds?: number;
             } | null;
+            /** @description That of its jobs; null: its agent's. */
+            priority?: ("high" | "normal" | "low") | null;
             rate_limit?: number | null;
             active?: boolean;
             signing_secret?: string | null;
@@ -4338,6 +4354,8 @@ export interface components {
             input?: {
                 [key: string]: unknown;
             };
+            /** @description That of its jobs; null: its agent's. */
+            priority?: ("high" | "normal" | "low") | null;
             /** @default true */
             enabled?: boolean;
         };
@@ -4351,6 +4369,8 @@ export interface components {
             cron_expression: string;
             /** @description Where it was set; otherwise UTC. */
             timezone?: string;
+            /** @description That of its jobs; null: its agent's. */
+            priority: ("high" | "normal" | "low") | null;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -4374,6 +4394,8 @@ export interface components {
             cron_expression: string;
             /** @description Where it was set; otherwise UTC. */
             timezone?: string;
+            /** @description That of its jobs; null: its agent's. */
+            priority: ("high" | "normal" | "low") | null;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -4407,6 +4429,8 @@ export interface components {
             cron_expression: string;
             /** @description Where it was set; otherwise UTC. */
             timezone?: string;
+            /** @description That of its jobs; null: its agent's. */
+            priority: ("high" | "normal" | "low") | null;
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -4440,6 +4464,8 @@ export interface components {
             input?: {
                 [key: string]: unknown;
             };
+            /** @description That of its jobs; null: its agent's. */
+            priority?: ("high" | "normal" | "low") | null;
             /** @default true */
             enabled?: boolean;
         };

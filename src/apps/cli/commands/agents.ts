@@ -27,6 +27,7 @@ interface CreateOptions extends ApiOptions {
   readonly instructions?: string;
   readonly model?: string;
   readonly skills?: string;
+  readonly priority?: string;
 }
 
 export function addAgentCommands(program: Command, io: Io): void {
@@ -67,6 +68,7 @@ function addChanges(agents: Command, io: Io): void {
     .option('--instructions <text>', 'the system prompt of its model')
     .option('--model <model>', 'provider/model, else DEFAULT_MODEL')
     .option('--skills <patterns>', 'what its model may call as tools, comma-separated')
+    .option('--priority <priority>', 'of its jobs: high, normal (the default) or low')
     .action((id: string, words: string[], options: CreateOptions) =>
       createAgent(io, { id, words, options }),
     );
@@ -90,7 +92,7 @@ async function createAgent(
   io: Io,
   { id, words, options }: { id: string; words: readonly string[]; options: CreateOptions },
 ): Promise<void> {
-  const { instructions, model, skills } = options;
+  const { instructions, model, skills, priority } = options;
   const fields = await readSkillInput(io, words);
   const body = {
     ...(fields as object),
@@ -98,6 +100,7 @@ async function createAgent(
     ...(instructions !== undefined && { instructions }),
     ...(model !== undefined && { model }),
     ...(skills !== undefined && { skills: itemsOf(skills) }),
+    ...(priority !== undefined && { priority }),
   };
   await showOne(io, options, {
     ...{ method: 'POST', path: '/api/agents', body },

@@ -10,6 +10,7 @@ import { readSkillInput, skillFields } from '../skill-input.ts';
 interface CreateOptions extends ApiOptions {
   readonly agent: string;
   readonly timezone?: string;
+  readonly priority?: string;
 }
 
 const times = ['last_run_at', 'next_run_at', 'created_at', 'updated_at'];
@@ -39,6 +40,7 @@ export function addScheduleCommands(program: Command, io: Io): void {
   })
     .option('--agent <id>', 'the agent that runs it', 'default')
     .option('--timezone <name>', 'the IANA time zone of the fields; UTC if omitted')
+    .option('--priority <priority>', "of its jobs: high, normal or low; the agent's if omitted")
     .action((cron: string, skill: string, words: string[], options: CreateOptions) =>
       createSchedule(io, { cron, skill, words, options }),
     );
@@ -111,6 +113,7 @@ async function createSchedule(
     ...skillFields(skill),
     cron_expression: cron,
     ...(options.timezone === undefined ? {} : { timezone: options.timezone }),
+    ...(options.priority === undefined ? {} : { priority: options.priority }),
     input: await readSkillInput(io, words),
   };
   await answer(io, options, { method: 'POST', path: '/api/scheduled-jobs', body });

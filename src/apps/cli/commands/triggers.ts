@@ -17,6 +17,7 @@ import { readSkillInput, skillFields } from '../skill-input.ts';
 interface CreateOptions extends ApiOptions {
   readonly agent: string;
   readonly name?: string;
+  readonly priority?: string;
 }
 
 interface CallOptions extends ApiOptions {
@@ -52,6 +53,7 @@ export function addTriggerCommands(program: Command, io: Io): void {
   })
     .option('--agent <id>', 'the agent that runs it', 'default')
     .option('--name <name>', 'what lists show; the skill when left out')
+    .option('--priority <priority>', "of its jobs: high, normal or low; the agent's if omitted")
     .action((skill: string, words: string[], options: CreateOptions) =>
       createTrigger(io, { skill, words, options }),
     );
@@ -83,6 +85,7 @@ async function createTrigger(
     name: skill,
     ...(fields as object),
     ...(options.name !== undefined && { name: options.name }),
+    ...(options.priority !== undefined && { priority: options.priority }),
     agent_id: options.agent,
     ...skillFields(skill),
   };
