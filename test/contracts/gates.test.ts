@@ -1,6 +1,7 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { lockGates } from '../../src/core/jobs/gate-locks.ts';
 import { settingsOfAgent } from '../../src/core/jobs/gate-settings.ts';
 import {
   limitOfAgent,
@@ -10,7 +11,7 @@ import {
   pauseOfOrganization,
   pauseOfSkill,
 } from '../../src/core/jobs/gates.ts';
-import type { JobRow } from '../../src/core/jobs/jobs.store.ts';
+import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -63,6 +64,10 @@ describe.each(await engines())('on $name', (engine) => {
     world.submit({ skill: limited, ...fields });
   const waitingFor = async (world: JobsWorld, id: string) =>
     (await world.jobs.get('default', id)).waiting_for;
+  const placesOf = async ({ database }: JobsWorld, jobs: readonly { id: string }[]) => {
+    const rows = await database.read.kysely.selectFrom('places').select('job_id').execute();
+    return jobs.map(({ id }) => rows.filter(({ job_id }) => job_id === id).length);
+  };
   const heldBy = async (world: JobsWorld, jobs: readonly { id: string }[]) =>
     Promise.all(jobs.map(async ({ id }) => (await world.row(id)).held_by));
 
@@ -146,6 +151,97 @@ describe.each(await engines())('on $name', (engine) => {
     const waiting = await Promise.all(jobs.map(({ id }) => waitingFor(world, id)));
     expect(waiting).toEqual([null, `${words} per user`, null, null, words]);
   });
+
+  test('a job gets the places of all its gates or none, and the next one that can have all goes before it', async () => {
+    const world = await worldOf([{ limit: 2 }, { limit: 1, per: 'user' }]);
+    const [a, b] = [{ userId: 'a' }, { userId: 'b' }];
+    const [ofA, ofB] = [await submit(world, a), await submit(world, b)];
+    const [x, y] = [await submit(world, a), await submit(world, b)];
+    expect(await heldBy(world, [x, y])).toEqual([words, words]);
+
+    await world.attempt(ofB.id, completed());
+
+    expect(await heldBy(world, [x, y])).toEqual([words, null]);
+    expect(await placesOf(world, [ofA, x, y])).toEqual([2, 0, 2]);
+    expect(world.hints.map(({ id }) => id)).not.toContain(x.id);
+    await world.attempt(ofA.id, completed());
+    expect(await placesOf(world, [x, y])).toEqual([2, 2]);
+    expect(await world.attempt(x.id, completed())).toBe(true);
+    expect(await world.attempt(y.id, completed())).toBe(true);
+    await expectGatesConsistent(world);
+  });
+
+  test('a job that lacks a place at another gate waits there and has none', async () => {
+    const world = await worldOf([{ limit: 2 }, { limit: 1, per: 'user' }]);
+    const [ofA, ofB] = [await submit(world, { userId: 'a' }), await submit(world, { userId: 'b' })];
+    const waiting = [await submit(world, { userId: 'a' }), await submit(world, { userId: 'a' })];
+
+    await world.attempt(ofB.id, completed());
+
+    const perUser = await Promise.all(waiting.map(({ id }) => waitingFor(world, id)));
+    expect(perUser).toEqual([`${words} per user`, `${words} per user`]);
+    expect(await placesOf(world, [ofA, ...waiting])).toEqual([2, 0, 0]);
+    await world.attempt(ofA.id, completed());
+    expect(await placesOf(world, waiting)).toEqual([2, 0]);
+    for (const { id } of waiting) expect(await world.attempt(id, completed())).toBe(true);
+    await expectGatesConsistent(world);
+  });
+
+  test.runIf(engine.name === 'PostgreSQL')(
+    'a job that another transaction is claiming keeps its places',
+    async () => {
+      const world = await worldOf({ limit: 1 });
+      const first = await submit(world);
+      const [locked, mayCommit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const claiming = world.database.write(async (tx) => {
+        await sql`select id from jobs where id = ${first.id} for update`.execute(tx.kysely);
+        locked.resolve();
+        await mayCommit.promise;
+      });
+      await locked.promise;
+      await world.settler.parts.places.setPlaces(pauseOfOrganization('default'), 0);
+
+      expect(await world.attempt(first.id, completed())).toBe(false);
+      mayCommit.resolve();
+      await claiming;
+
+      expect(await placesOf(world, [first])).toEqual([1]);
+      expect(await heldBy(world, [first])).toEqual([null]);
+    },
+  );
+
+  test.runIf(engine.name === 'PostgreSQL')(
+    'a job of which another transaction has locked a gate goes once that transaction has ended',
+    async () => {
+      const world = await worldOf({ limit: 1 });
+      const { places } = world.settler.parts;
+      await places.setPlaces(limitOfOrganization('default'), 5);
+      const [first, second] = [await submit(world), await submit(world)];
+      const { run, ended } = await world.begin(first.id);
+      const [locked, mayCommit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const holding = world.database.write(async (tx) => {
+        await lockGates(tx, [limitOfOrganization('other'), pauseOfAgent('default', 'x')]);
+        await sql`select 1`.execute(tx.kysely);
+        locked.resolve();
+        await mayCommit.promise;
+      });
+      await locked.promise;
+      await world.database.write((tx) =>
+        tx.kysely.deleteFrom('places').where('gate', '=', limitOfOrganization('default')).execute(),
+      );
+
+      run.end(completed());
+      await ended;
+
+      expect(await heldBy(world, [second])).toEqual([words]);
+      mayCommit.resolve();
+      await holding;
+      await waitFor(async () => (await heldBy(world, [second]))[0] === null, {
+        describe: 'the second job goes',
+      });
+      expect(await placesOf(world, [second])).toEqual([2]);
+    },
+  );
 
   test('places go round over organizations, and to the higher priority within one', async () => {
     const world = await worldOf({ limit: 1 });
@@ -269,33 +365,56 @@ describe.each(await engines())('on $name', (engine) => {
     await expectGatesConsistent(world);
   });
 
-  test('processes that claim at once never run more jobs than the limit, and all of them end', async () => {
-    const world = await worldOf({ limit: 3 });
-    const workers = ['a', 'b', 'c'].map((name) =>
-      world.worker(name, { yieldSlot: () => () => {} }),
-    );
-    const ids: string[] = [];
-    await Promise.all(Array.from({ length: 40 }, async () => ids.push((await submit(world)).id)));
-    let running = 0;
-    let most = 0;
-    let ended = 0;
+  test.each<[string, SkillConcurrency[]]>([
+    ['one limit', [{ limit: 3 }]],
+    ['two limits', [{ limit: 3 }, { limit: 1, per: 'user' }]],
+  ])(
+    'processes that claim at once never run more jobs than %s, and all of them end',
+    async (_, limits) => {
+      const world = await worldOf(limits);
+      const workers = ['a', 'b', 'c'].map((name) =>
+        world.worker(name, { yieldSlot: () => () => {} }),
+      );
+      const ids: string[] = [];
+      const users = ['a', 'b', 'c', 'd'];
+      const userOf = new Map<string, string>();
+      await Promise.all(
+        Array.from({ length: 40 }, async (_one, i) => {
+          const userId = users[i % 4] as string;
+          const { id } = await submit(world, { userId });
+          ids.push(id);
+          userOf.set(id, userId);
+        }),
+      );
+      let running = 0;
+      let most = 0;
+      const runningOf = new Map<string, number>();
+      let mostOfUser = 0;
+      let ended = 0;
 
-    const work = async (worker: (typeof workers)[number], id: string) => {
-      const done = await worker.attempt(id, completed(), async () => {
-        running += 1;
-        most = Math.max(most, running);
-        await world.database.read.kysely.selectFrom('jobs').select('id').execute();
-        running -= 1;
-      });
-      if (done) ended += 1;
-    };
-    for (let round = 0; ended < 40 && round < 200; round++) {
-      await Promise.all(ids.flatMap((id) => workers.map((worker) => work(worker, id))));
-    }
+      const work = async (worker: (typeof workers)[number], id: string) => {
+        const done = await worker.attempt(id, completed(), async () => {
+          const user = userOf.get(id) as string;
+          running += 1;
+          most = Math.max(most, running);
+          runningOf.set(user, 1 + (runningOf.get(user) ?? 0));
+          mostOfUser = Math.max(mostOfUser, runningOf.get(user) ?? 0);
+          await world.database.read.kysely.selectFrom('jobs').select('id').execute();
+          running -= 1;
+          runningOf.set(user, (runningOf.get(user) ?? 0) - 1);
+        });
+        if (done) ended += 1;
+      };
+      for (let round = 0; ended < 40 && round < 200; round++) {
+        await Promise.all(ids.flatMap((id) => workers.map((worker) => work(worker, id))));
+      }
 
-    expect({ most: most <= 3, ended }).toEqual({ most: true, ended: 40 });
-    await expectGatesConsistent(world);
-  });
+      expect(ended).toBe(40);
+      expect(most).toBeLessThanOrEqual(3);
+      expect(mostOfUser).toBeLessThanOrEqual(limits[1]?.limit ?? 3);
+      await expectGatesConsistent(world);
+    },
+  );
 
   test.runIf(engine.name === 'PostgreSQL')(
     'a job that is accepted beside an open transaction waits for the place that this one takes',
@@ -487,6 +606,95 @@ describe.each(await engines())('on $name', (engine) => {
       await settings.refresh();
 
       settings.requireRoomForAgent(acme, further);
+    });
+  });
+
+  describe('calls of skills within runs', () => {
+    /** A run under way, which calls skills at gates by name. */
+    async function runIn(world: JobsWorld, organizationId = 'default') {
+      const caller =
+        organizationId === 'default' ? undefined : await world.callerOf(organizationId);
+      const { id } = await world.submit({
+        organizationId,
+        ...(caller === undefined ? {} : { apiKeyId: caller.keyId }),
+      });
+      const [claimed] = await world.database.write((tx) => world.admission.claim(tx, [id]));
+      const claim = claimed as ClaimedJob;
+      const { places } = world.settler.parts;
+      const gatesOf = (names: readonly string[]) => names.map((name) => ({ name, limit: 1 }));
+      return {
+        id,
+        take: (n: number, ...names: string[]) =>
+          places.takeForCall({ claim, n, gates: gatesOf(names) }),
+        give: (n: number) => places.releaseCall(claim, n),
+        placed: () => places.callsWithPlaces(id),
+        end: () => world.settle({ job: claim, outcome: completed(), messages: [] }),
+      };
+    }
+    async function worldWith(...names: string[]) {
+      const world = await worldOf([]);
+      for (const name of names) await world.settler.parts.places.setPlaces(name, 1);
+      return world;
+    }
+    const rowsLeft = async ({ database: { read } }: JobsWorld) => [
+      ...(await read.kysely.selectFrom('places').selectAll().execute()),
+      ...(await read.kysely.selectFrom('gates').selectAll().execute()),
+    ];
+
+    test('a call has the places of all its gates, or waits where one is missing and has none', async () => {
+      const world = await worldWith('a', 'b');
+      const [one, two, three] = [await runIn(world), await runIn(world), await runIn(world)];
+      expect(await one.take(1, 'b')).toBe(true);
+      expect(await two.take(1, 'a', 'b')).toBe(false);
+      expect(await three.take(1, 'a')).toBe(true);
+
+      await one.give(1);
+      expect(await two.placed()).toEqual([]);
+      expect(await one.take(2, 'b')).toBe(true);
+      await three.give(1);
+      expect(await two.placed()).toEqual([]);
+      await one.give(2);
+
+      expect(await two.placed()).toEqual([1]);
+      for (const run of [one, two, three]) await run.end();
+      expect(await rowsLeft(world)).toEqual([]);
+    });
+
+    test('places go round over organizations, to calls as to jobs', async () => {
+      const world = await worldWith('a');
+      const [loud, quiet] = [await runIn(world), await runIn(world, 'quiet')];
+      expect(await loud.take(1, 'a')).toBe(true);
+      for (const n of [2, 3, 4]) expect(await loud.take(n, 'a')).toBe(false);
+      for (const n of [1, 2]) expect(await quiet.take(n, 'a')).toBe(false);
+
+      const order: string[] = [];
+      for (let n = await loud.give(1); n === undefined && order.length < 5; ) {
+        for (const [name, run] of Object.entries({ loud, quiet })) {
+          for (const placed of await run.placed()) {
+            order.push(`${name} ${placed}`);
+            await run.give(placed);
+          }
+        }
+      }
+
+      expect(order).toEqual(['loud 2', 'quiet 1', 'loud 3', 'quiet 2', 'loud 4']);
+      for (const run of [loud, quiet]) await run.end();
+      expect(await rowsLeft(world)).toEqual([]);
+    });
+
+    test('the end of a run ends the waits of its calls', async () => {
+      const world = await worldWith('a', 'b');
+      const [one, two, three] = [await runIn(world), await runIn(world), await runIn(world)];
+      expect(await one.take(1, 'a')).toBe(true);
+      expect(await two.take(1, 'a', 'b')).toBe(false);
+      expect(await three.take(1, 'a')).toBe(false);
+
+      await two.end();
+      await one.end();
+
+      expect(await three.placed()).toEqual([1]);
+      await three.end();
+      expect(await rowsLeft(world)).toEqual([]);
     });
   });
 

@@ -608,9 +608,9 @@ export interface PlacesTable {
   /** 0 for the job itself, else the number of the step that calls the skill. */
   n: number;
   organization_id: string;
-  /** 1 for a place, 0 while the call waits for one. */
+  /** 1 for a place; of a call that waits 0 at the gate at which it waits, -1 at the others of which it needs places. */
   is_held: number;
-  /** An id of the moment: calls get places in this order. */
+  /** An id of the moment: the calls of an organization get places in this order. */
   since: string;
 }
 

@@ -3,8 +3,8 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Transaction } from '../../adapters/database/database.ts';
 import { idInLocked } from '../../adapters/database/ids-in.ts';
 import { listOf, statement } from '../../adapters/database/statement.ts';
+import { mayHaveGates } from './held-jobs.store.ts';
 import { type ClaimedJob, claimedColumns } from './jobs.store.ts';
-import { mayHaveGates } from './places.store.ts';
 
 /** The last recorded report of a run, after which it goes on. Null where no other process can have recorded one. */
 interface LastSaid {

@@ -20,7 +20,8 @@ export class CalledPlaces {
   readonly #attempt: Attempt;
   /** By the number of the step. */
   readonly #placed = new Map<number, PlacedCall>();
-  readonly #waiting = new Set<() => void>();
+  /** What answers the calls that wait, by the number of the step. */
+  readonly #waiting = new Map<number, () => void>();
 
   constructor(attempt: Attempt) {
     this.#attempt = attempt;
@@ -30,31 +31,32 @@ export class CalledPlaces {
   async take(skill: string, { path, step }: RunPart, signal: AbortSignal): Promise<void> {
     const gates = this.#gatesOf(skill, path);
     if (gates.length === 0 || step === null) return;
-    const { job, runs } = this.#attempt;
     this.#placed.set(step, { path, gates: gates.map(({ name }) => name) });
-    let resume: (() => void) | undefined;
     try {
-      for (;;) {
-        signal.throwIfAborted();
-        const woken = Promise.withResolvers<void>();
-        const wake = () => woken.resolve();
-        this.#waiting.add(wake);
-        try {
-          const call = { claim: job, n: step, gates };
-          const taken = await patiently(() => runs.places.takeForCall(call));
-          if (taken === null) throw new LeaseLostError();
-          if (taken) return;
-          resume ??= yieldSlot(this.#attempt);
-          await Promise.race([woken.promise, aborted(signal)]);
-        } finally {
-          this.#waiting.delete(wake);
-        }
-      }
+      await this.#take(step, gates, signal);
     } catch (error) {
       await this.give(step);
       throw error;
+    }
+  }
+
+  async #take(step: number, gates: readonly Gate[], signal: AbortSignal): Promise<void> {
+    const { job, runs } = this.#attempt;
+    const given = Promise.withResolvers<void>();
+    this.#waiting.set(step, given.resolve);
+    try {
+      signal.throwIfAborted();
+      const taken = await patiently(() => runs.places.takeForCall({ claim: job, n: step, gates }));
+      if (taken === null) throw new LeaseLostError();
+      if (taken) return;
+      const resume = yieldSlot(this.#attempt);
+      try {
+        await Promise.race([given.promise, aborted(signal)]);
+      } finally {
+        resume();
+      }
     } finally {
-      resume?.();
+      this.#waiting.delete(step);
     }
   }
 
@@ -73,9 +75,16 @@ export class CalledPlaces {
     }
   }
 
-  /** A place may be free for one of the calls that wait. */
-  wake(): void {
-    for (const wake of this.#waiting) wake();
+  /** Answers those of the calls that wait which have got their places. */
+  async answer(): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    const { job, runs } = this.#attempt;
+    try {
+      const placed = await patiently(() => runs.places.callsWithPlaces(job.id));
+      for (const step of placed) this.#waiting.get(step)?.();
+    } catch (err) {
+      runs.context.log.warn({ err, job_id: job.id }, 'places of calls are not read');
+    }
   }
 
   /** The gates of the called skill, but those at which the job has a place, or a call around this one. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { lowerPriorityOf, passGates } from './gates.ts';
+import { gatesOf, isTurnOfCalls, lockOf, lowerPriorityOf, settableGates } from './gates.ts';
 
 test.each([1, 2, 3, 4, 8, 16])(
   'where %i organizations go round, each has one of eight turns for a lower priority',
@@ -16,20 +16,40 @@ test.each([1, 2, 3, 4, 8, 16])(
   },
 );
 
-test('work that has a place passes where others wait, but not where no place is free', () => {
-  const gates = [
-    { name: 'a', limit: 1 },
-    { name: 'b', limit: 1 },
-  ];
-  const own = new Set(['a\nx']);
-  const usesWith = (taken: number) =>
-    new Map([
-      ['a', { taken: 1, isContested: true }],
-      ['b', { taken, isContested: true }],
-    ]);
+test.each([1, 2, 3, 4, 8, 16])(
+  'where %i organizations go round, the calls of each come first in one of two turns',
+  (organizations) => {
+    for (let first = 1; first <= organizations; first++) {
+      const turns = Array.from({ length: 800 }, (_, i) => first + i * organizations);
 
-  const [free, full] = [0, 1].map((taken) => passGates([{ id: 'x', gates }], usesWith(taken), own));
+      const { length } = turns.filter(isTurnOfCalls);
 
-  expect(free).toEqual({ passed: [{ id: 'x', gates: gates.slice(1) }], held: [] });
-  expect(full).toEqual({ passed: [], held: [{ id: 'x', gate: 'b' }] });
+      expect(Math.abs(length - 400)).toBeLessThan(20);
+    }
+  },
+);
+
+test('the gates of work of one key have a few locks, however many keys of clients there are', () => {
+  const scopes = ['platform', 'organization', 'agent', 'user', 'key', 'client-key'] as const;
+  const locksOf = (n: number) => {
+    const work = {
+      ...{
+        organization_id: 'acme',
+        agent_id: `agent ${n}`,
+        api_key_id: 'key',
+        user_id: `${n} = ${n}`,
+      },
+      ...{ skill_category: 'web', skill_version: 'v1.0', skill_name: 'get' },
+      concurrency_key: `client = ${n}`,
+    };
+    const limits = scopes.map((per) => ({ limit: 1, per }));
+    const gates = [...gatesOf(limits, work).map(({ name }) => name), ...settableGates(work)];
+    return gates.map(lockOf);
+  };
+
+  const locks = new Set(Array.from({ length: 1_000 }, (_, n) => locksOf(n)).flat());
+
+  expect(locks).toEqual(
+    new Set(['web/v1.0/get', 'web/v1.0/get acme', 'web/v1.0/get key', ' acme', ' key']),
+  );
 });

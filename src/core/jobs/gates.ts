@@ -36,6 +36,7 @@ export interface GateUse {
 /** Between the limit and whose work it counts; no name of a skill has it. */
 const ofWhom = ' = ';
 const isFirstOfLine = /^concurrency of (\S+)(?: per (\S+))?/;
+const isOfSkill = /^(?:concurrency|pause) of (\S+\/\S+)/;
 
 /** The gates that operators may set. */
 export const pauseOfSkill = (skill: string) => `pause of ${skill}`;
@@ -98,6 +99,17 @@ export function waitingFor(gate: string): string {
   return gate.split(ofWhom, 1)[0] as string;
 }
 
+/**
+ * What a transaction locks for a gate: one lock for all gates of a skill and an organization, or of a key. Work has few of them,
+ * and a batch with a thousand keys of clients has no more.
+ */
+export function lockOf(gate: string): string {
+  const [, skill = ''] = isOfSkill.exec(gate) ?? [];
+  const at = gate.indexOf(ofWhom);
+  if (at < 0) return skill === '' ? gate : skill;
+  return `${skill} ${gate.slice(at + ofWhom.length).split(' ', 1)[0]}`;
+}
+
 /** The places of a gate now; any number where its limit was removed. */
 export function placesOf(
   gate: string,
@@ -109,6 +121,14 @@ export function placesOf(
   const [, skill = '', per = 'platform'] = isFirstOfLine.exec(gate) ?? [];
   const limit = limits.get(skill)?.find((one) => one.per === per);
   return limit?.limit ?? Number.POSITIVE_INFINITY;
+}
+
+/**
+ * Whether a turn of an organization gives places to its calls before its jobs: one of two, spread so that each organization has
+ * both.
+ */
+export function isTurnOfCalls(turn: number): boolean {
+  return Math.imul(turn, 0x9e3779b1) >>> 0 < 0x80000000;
 }
 
 /**
@@ -144,11 +164,7 @@ export function passGates(
   const contested = new Set([...uses].flatMap(([name, one]) => (one.isContested ? [name] : [])));
   for (const { id, gates } of works) {
     const needed = gates.filter(({ name }) => !own.has(placeOf(name, id)));
-    // A gate that has let it go has decided that it is next: it would change places with others for ever.
-    const isNext = needed.length < gates.length;
-    const full = needed.find(
-      ({ name, limit }) => (!isNext && contested.has(name)) || use(name) >= limit,
-    );
+    const full = needed.find(({ name, limit }) => contested.has(name) || use(name) >= limit);
     if (full === undefined) {
       for (const { name } of needed) taken.set(name, use(name) + 1);
       passed.push({ id, gates: needed });

@@ -1,30 +1,36 @@
 /**
- * The places at gates, the jobs that are held there, and the calls of running jobs that wait. A transaction locks gates before
- * it counts their places, always in one order and after the jobs that it locks; held jobs that others have locked it leaves
- * out, so it waits for no lock meanwhile.
+ * The places at gates, and the calls of running jobs that wait. A transaction locks gates before it counts their places, always
+ * in one order and after the jobs that it locks.
  */
-import { type RawBuilder, type SqlBool, sql } from 'kysely';
-import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
-import { idIn, idInLocked, isIn } from '../../adapters/database/ids-in.ts';
+import { type RawBuilder, sql } from 'kysely';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import { isIn } from '../../adapters/database/ids-in.ts';
 import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { PlacesTable } from '../../adapters/database/tables.ts';
-import { hintedColumns } from './jobs.store.ts';
+import { waitsForTurn } from './held-jobs.store.ts';
 
 /** Any number that no other use of such locks adds. */
 const lockSpace = sql.lit(7_301);
 
-const lock = statement<{ names: readonly string[] }>()((db, p) => {
+const lock = statement<{ locks: readonly string[] }>()((db, p) => {
   const query = sql`select pg_advisory_xact_lock(number) from (
     select distinct hashtextextended(name, ${lockSpace}) as number
-    from json_array_elements_text(${listOf(p, 'names')}::json) as name order by number) as numbers`;
+    from json_array_elements_text(${listOf(p, 'locks')}::json) as name order by number) as numbers`;
   return { compile: () => query.compile(db) };
 });
 
-/** Locks gates until the transaction ends. */
-export async function lockGates(tx: Transaction, names: readonly string[]): Promise<void> {
-  // SQLite has only one writer at a time.
-  if (tx.dialect === 'postgres' && names.length > 0) await tx.each(lock, [{ names }]);
+/** Takes locks of PostgreSQL until the transaction ends. */
+export function takeLocks(tx: Transaction, locks: readonly string[]): Promise<void> {
+  return tx.each(lock, [{ locks }]);
 }
+
+/** Takes those of the locks that no other transaction has; whether it has all of them now. */
+export const tryLocks = firstRow<{ locks: readonly string[] }, Transaction>()((db, p) =>
+  db.selectNoFrom(
+    sql<boolean>`(select bool_and(pg_try_advisory_xact_lock(hashtextextended(name, ${lockSpace})))
+      from json_array_elements_text(${listOf(p, 'locks')}::json) as name)`.as('are_taken'),
+  ),
+);
 
 /** How many places of each of the gates are taken; gates without one have no row. */
 export const countPlaces = allRows<{ names: readonly string[] }>()((db, p, dialect) =>
@@ -94,96 +100,23 @@ export const listPlacesOfCall = allRows<Call, Transaction>()((db, p) =>
     .where('n', '=', p('n')),
 );
 
+/** The calls of a running job that have places. */
+export const listCallsWithPlaces = allRows<{ job_id: string }>()((db, p) =>
+  db
+    .selectFrom('places')
+    .select('n')
+    .distinct()
+    .where('job_id', '=', p('job_id'))
+    .where('n', '>', sql.lit(0))
+    .where('is_held', '=', sql.lit(1)),
+);
+
 const forgetCall = statement<Call>()((db, p) =>
   db.deleteFrom('places').where('job_id', '=', p('job_id')).where('n', '=', p('n')),
 );
 
 export function forgetPlacesOfCall(tx: Transaction, call: Call): Promise<void> {
   return tx.each(forgetCall, [call]);
-}
-
-/** Records that a claim may have places; undefined where it no longer holds its job. */
-export const markGated = firstRow<{ id: string; epoch: number }, Transaction>()((db, p) =>
-  db
-    .updateTable('jobs')
-    .set({ gated: 1 })
-    .where('id', '=', p('id'))
-    .where('epoch', '=', p('epoch'))
-    .where('status', '=', sql.lit('active'))
-    .returning('id'),
-);
-
-const mark = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
-  db
-    .updateTable('jobs')
-    .set({ gated: 1 })
-    .where(idIn(dialect, listOf(p, 'ids'))),
-);
-
-/** The same for jobs that the transaction has locked. */
-export function markAllGated(tx: Transaction, ids: readonly string[]): Promise<void> {
-  return tx.each(mark, [{ ids }]);
-}
-
-/** The skill of a job: `category/version/name`. */
-const skillOfJob: RawBuilder<string> = sql<string>`skill_category || '/' || skill_version || '/' || skill_name`;
-
-/** Whether a job may have gates: its skill is one of these, or an operator has set one of `settableGates`. */
-export function mayHaveGates(dialect: Dialect, skills: RawBuilder<string>): RawBuilder<SqlBool> {
-  return sql<SqlBool>`(${isIn(dialect, skillOfJob, skills)} or exists (
-    select 1 from gate_settings where name in (
-      'pause of organization = ' || organization_id,
-      'pause of ' || ${skillOfJob},
-      'pause of agent queue = ' || organization_id || ' ' || agent_id,
-      'max_concurrency of organization = ' || organization_id,
-      'max_concurrency of agent = ' || organization_id || ' ' || agent_id,
-      'max_concurrency of API key = ' || api_key_id
-    )))`;
-}
-
-/** What the gates of jobs that wait for their turn depend on. */
-export const listGatedWorks = allRows<
-  { ids: readonly string[]; skills: readonly string[] },
-  Transaction
->()((db, p, dialect) =>
-  db
-    .selectFrom('jobs')
-    .select([
-      'id',
-      'organization_id',
-      'agent_id',
-      'api_key_id',
-      'user_id',
-      'skill_category',
-      'skill_name',
-      'skill_version',
-      'concurrency_key',
-      'gated',
-    ])
-    .where(idIn(dialect, listOf(p, 'ids')))
-    .where(sql<boolean>`status in ('queued', 'waiting')`)
-    .where('held_by', 'is', null)
-    .where(mayHaveGates(dialect, listOf(p, 'skills'))),
-);
-
-const hold = statement<{ ids: readonly string[]; gate: string }>()((db, p, dialect) =>
-  db
-    .updateTable('jobs')
-    .set({ held_by: p('gate'), gated: 1 })
-    .where(
-      idInLocked(
-        dialect,
-        listOf(p, 'ids'),
-        'jobs',
-        sql<boolean>`status in ('queued', 'waiting') and held_by is null`,
-        true,
-      ),
-    ),
-);
-
-/** Holds jobs at a gate, but those that another transaction has locked. */
-export function holdAt(tx: Transaction, gate: string, ids: readonly string[]): Promise<void> {
-  return tx.each(hold, [{ gate, ids }]);
 }
 
 const open = statement<{ name: string }>()((db, p) =>
@@ -231,69 +164,77 @@ export function closeGate(tx: Transaction, name: string): Promise<void> {
   return tx.each(close, [{ name }]);
 }
 
-/** The next organization behind another one of which jobs are held at a gate. */
-export const findHeldOrganization = firstRow<{ gate: string; after: string }, Transaction>()(
+/**
+ * The organization whose turn is next at a gate: the first one behind `after` whose jobs or calls wait there, else the first of
+ * all.
+ */
+export const findNextOrganization = firstRow<{ gate: string; after: string }, Transaction>()(
+  (db, p) => {
+    const behind = sql`organization_id > ${p('after')}`;
+    const first = (round: number, waiting: RawBuilder<unknown>) =>
+      sql`select * from (select organization_id, ${sql.lit(round)} as round from ${waiting}
+        order by organization_id limit 1) as one`;
+    const jobs = sql`jobs where held_by = ${p('gate')} and ${waitsForTurn}`;
+    const calls = sql`places where gate = ${p('gate')} and is_held = 0`;
+    const found = sql<{ organization_id: string; round: number }>`(
+      ${first(0, sql`${jobs} and ${behind}`)} union all ${first(0, sql`${calls} and ${behind}`)}
+      union all ${first(1, jobs)} union all ${first(1, calls)})`.as<'found'>(sql`found`);
+    return db
+      .selectFrom(found)
+      .select('organization_id')
+      .orderBy('round')
+      .orderBy('organization_id')
+      .limit(1);
+  },
+);
+
+/** The call of an organization that has waited at a gate the longest. */
+export const findNextCall = firstRow<{ gate: string; organization_id: string }, Transaction>()(
   (db, p) =>
     db
-      .selectFrom('jobs')
-      .select('organization_id')
-      .where('held_by', '=', p('gate'))
-      .where('organization_id', '>', p('after'))
-      .orderBy('organization_id')
+      .selectFrom('places')
+      .select(['job_id', 'n'])
+      .where('gate', '=', p('gate'))
+      .where('is_held', '=', sql.lit(0))
+      .where('organization_id', '=', p('organization_id'))
+      .orderBy('since')
       .limit(1),
 );
 
-/** Lets the next jobs of an organization go that a gate holds, of a priority or lower ones. */
-export const letGo = allRows<
-  { gate: string; organization_id: string; priority: number; limit: number },
-  Transaction
->()((db, p, dialect) => {
-  const next = sql`select id from jobs where held_by = ${p('gate')}
-    and organization_id = ${p('organization_id')} and priority >= ${p('priority')}
-    order by priority, id limit ${p('limit')}`;
-  return db
-    .updateTable('jobs')
-    .set({ held_by: null })
-    .where(
-      dialect === 'sqlite'
-        ? sql<boolean>`id in (${next})`
-        : sql<boolean>`id = any (array(${next} for update skip locked))`,
-    )
-    .returning([...hintedColumns, 'epoch']);
-});
-
-const nextCall = firstRow<{ gate: string }, Transaction>()((db, p) =>
-  db
-    .selectFrom('places')
-    .select(['job_id', 'n', 'organization_id'])
-    .where('gate', '=', p('gate'))
-    .where('is_held', '=', sql.lit(0))
-    .orderBy('since')
-    .limit(1),
-);
-
-const give = statement<Call & { gate: string }>()((db, p) =>
+const give = statement<Call>()((db, p) =>
   db
     .updateTable('places')
     .set({ is_held: 1 })
-    .where('gate', '=', p('gate'))
     .where('job_id', '=', p('job_id'))
     .where('n', '=', p('n')),
 );
 
-/** Gives the place of a gate to the call that has waited the longest; undefined where none waits. */
-export async function giveToCall(tx: Transaction, gate: string) {
-  const call = await nextCall(tx, { gate });
-  if (call !== undefined) await tx.each(give, [{ gate, job_id: call.job_id, n: call.n }]);
-  return call;
+/** Gives a call the places of all gates that it needs. */
+export function giveToCall(tx: Transaction, { job_id, n }: Call): Promise<void> {
+  return tx.each(give, [{ job_id, n }]);
+}
+
+const move = statement<Call & { gate: string }>()((db, p) =>
+  db
+    .updateTable('places')
+    .set({ is_held: sql<number>`case when gate = ${p('gate')} then 0 else -1 end` })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+/** Has a call wait at another one of its gates. */
+export function moveCall(tx: Transaction, { job_id, n }: Call, gate: string): Promise<void> {
+  return tx.each(move, [{ job_id, n, gate }]);
 }
 
 /** Reads how gates stand. */
 export async function usesOf(db: Handle, names: readonly string[]) {
+  const uses = new Map<string, { taken: number; isContested: boolean }>();
+  if (names.length === 0) return uses;
   const counts = await countPlaces(db, { names });
   const open = new Set((await findGates(db, { names })).map(({ name }) => name));
   const taken = new Map(counts.map((row) => [row.gate, Number(row.taken)]));
-  return new Map(
-    names.map((name) => [name, { taken: taken.get(name) ?? 0, isContested: open.has(name) }]),
-  );
+  for (const name of names)
+    uses.set(name, { taken: taken.get(name) ?? 0, isContested: open.has(name) });
+  return uses;
 }

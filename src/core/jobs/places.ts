@@ -2,54 +2,32 @@
  * Places: what work takes at gates, and gives back. A job gets its places as it is accepted, or as it is claimed where it became
  * due later; else the gate holds it, and no claim reads it. Its places go in the transaction in which it leaves the queue or its
  * claim ends, for whatever reason, so no crash leaks one. A place that is free goes in the same transaction to the next job or
- * call that waits, going round over organizations, and the job is announced, so no process polls. What is missed, such as a limit
- * that was raised, the sweep makes up for. Work without limits pays nothing for any of this. It has more than 300 lines because
- * every way in which a place is taken or given back has to be read together.
+ * call that waits (`free-places.ts`). What is missed, such as a limit that was raised, the sweep makes up for. Work without
+ * limits pays nothing for any of this.
  */
 import type { Transaction } from '../../adapters/database/database.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Context } from '../context/context.ts';
-import { type SkillRegistry, skillKey } from '../skills/registry.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import { FreePlaces, namesOf } from './free-places.ts';
+import { lockGates } from './gate-locks.ts';
 import { GateSettings } from './gate-settings.ts';
+import { type Gate, type GatedWork, type Passing, passGates, placeOf } from './gates.ts';
+import { holdAt, listGatedWorks, markAllGated, markGated } from './held-jobs.store.ts';
+import type { ClaimedJob } from './jobs.store.ts';
 import {
-  type Gate,
-  type GatedWork,
-  gatesOf,
-  lowerPriorityOf,
-  type Passing,
-  passGates,
-  placeOf,
-  placesOf,
-} from './gates.ts';
-import { type ClaimedJob, inIdOrder } from './jobs.store.ts';
-import {
-  closeGate,
   countPlaces,
-  findGates,
-  findHeldOrganization,
-  forgetPlaces,
   forgetPlacesOfCall,
-  giveToCall,
-  holdAt,
-  letGo,
-  listGatedWorks,
+  listCallsWithPlaces,
   listGates,
   listGatesOfJobs,
   listPlacesOfCall,
   listPlacesOfJobs,
-  lockGates,
-  markAllGated,
-  markGated,
   openGates,
-  setTurn,
   usesOf,
 } from './places.store.ts';
-import { sendHint } from './queues.ts';
 import type { RunningJobs } from './running-jobs.ts';
 
-/** Turns of one gate in one transaction, and jobs of one turn: more than one only where many places are free. */
-const turnsMax = 64;
-const ofTurnMax = 64;
 /** Transactions in which a changed limit lets jobs go; the sweep goes on with the others. */
 const roundsMax = 50;
 /** Gates that one sweep reads; the next one goes on behind them. */
@@ -64,15 +42,11 @@ interface CallOfRun {
 }
 
 type Gated = { readonly id: string; readonly gated: number };
-const noGates: readonly Gate[] = [];
-const namesOf = (works: readonly Passing[]) => [
-  ...new Set(works.flatMap(({ gates }) => gates.map(({ name }) => name))),
-];
 
 export class Places {
   readonly #context: Context;
   readonly #skills: SkillRegistry;
-  readonly #running: RunningJobs;
+  readonly #free: FreePlaces;
   /** The limits and pauses that operators set. */
   readonly settings: GateSettings;
   /** The gate behind which the next sweep goes on. */
@@ -81,17 +55,13 @@ export class Places {
   constructor(context: Context, skills: SkillRegistry, running: RunningJobs) {
     this.#context = context;
     this.#skills = skills;
-    this.#running = running;
     this.settings = new GateSettings(context);
+    this.#free = new FreePlaces(context, skills, running, this.settings);
   }
 
   /** The gates of work; none for most. */
   gatesOf(work: GatedWork): readonly Gate[] {
-    if (!this.areAny()) return noGates;
-    const { limits } = this.#skills;
-    const ofSkill = limits.get(skillKey(work.skill_category, work.skill_version, work.skill_name));
-    const gates = this.settings.gatesOf(work);
-    return ofSkill === undefined ? gates : [...gates, ...gatesOf(ofSkill, work)];
+    return this.#free.gatesOf(work);
   }
 
   /** Whether any work has gates. */
@@ -124,37 +94,42 @@ export class Places {
     const names = namesOf(works);
     await lockGates(tx, names);
     const { passed, held } = passGates(works, await usesOf(tx, names));
-    await this.#take(tx, passed, new Map(works.map((work) => [work.id, work.organization_id])));
+    await this.#free.take(
+      tx,
+      passed,
+      new Map(works.map((work) => [work.id, work.organization_id])),
+    );
     await openGates(tx, [...new Set(held.map(({ gate }) => gate))]);
     return new Map(held.map(({ id, gate }) => [id, gate]));
   }
 
   /**
-   * Of jobs of limited skills whose turn it is, those that may begin, for `claimed`. The others are held. The transaction
-   * locks their gates.
+   * Of jobs of limited skills whose turn it is, those that may begin, for `claimed`, and the ids of those that are held. The
+   * transaction locks their gates.
    */
   async admit(tx: Transaction, ids: readonly string[]) {
+    const held = new Set<string>();
     const rows = await listGatedWorks(tx, { ids, skills: this.limitedSkills() });
-    if (rows.length === 0) return { passed: [], held: new Set<string>(), rows };
+    if (rows.length === 0) return { passed: [], held };
     const inTurn = rows.toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
     const works = inTurn.map((row) => ({ id: row.id, gates: this.gatesOf(row) }));
     const names = namesOf(works);
-    await lockGates(tx, names);
-    const own = await listPlacesOfJobs(tx, { ids: rows.map(({ id }) => id) });
+    const gated = rows.filter((row) => row.gated === 1).map(({ id }) => id);
+    const earlier = gated.length === 0 ? [] : await listGatesOfJobs(tx, { ids: gated });
+    await lockGates(tx, [...names, ...earlier.map(({ gate }) => gate)]);
+    const own = earlier.length === 0 ? [] : await listPlacesOfJobs(tx, { ids: gated });
     const owned = new Set(own.map(({ gate, job_id }) => placeOf(gate, job_id)));
-    const { passed, held } = passGates(works, await usesOf(tx, names), owned);
-    const byGate = Map.groupBy(held, ({ gate }) => gate);
-    for (const [gate, jobs] of byGate)
-      await holdAt(
-        tx,
-        gate,
-        jobs.map(({ id }) => id),
-      );
+    const decided = passGates(works, await usesOf(tx, names), owned);
+    const byGate = Map.groupBy(decided.held, ({ gate }) => gate);
+    for (const [gate, jobs] of byGate) {
+      const wanted = jobs.map(({ id }) => id);
+      // Another process may have claimed some since they were read: those keep their places.
+      for (const { id } of await holdAt(tx, { gate, ids: wanted })) held.add(id);
+    }
     await openGates(tx, [...byGate.keys()]);
-    const heldIds = new Set(held.map(({ id }) => id));
-    const left = own.filter(({ job_id }) => heldIds.has(job_id)).map(({ job_id }) => job_id);
-    if (left.length > 0) await this.#giveUp(tx, left);
-    return { passed, held: heldIds, rows };
+    const left = own.filter(({ job_id }) => held.has(job_id)).map(({ job_id }) => job_id);
+    if (left.length > 0) await this.#free.giveUp(tx, left);
+    return { passed: decided.passed, held };
   }
 
   /** Takes the places of admitted jobs that were claimed. */
@@ -164,7 +139,7 @@ export class Places {
     claimed: readonly { readonly id: string; gated: number; readonly organization_id: string }[],
   ): Promise<void> {
     const byId = new Map(claimed.map((job) => [job.id, job.organization_id]));
-    await this.#take(
+    await this.#free.take(
       tx,
       passed.filter(({ id }) => byId.has(id)),
       byId,
@@ -181,33 +156,44 @@ export class Places {
   /** Gives back the places of jobs that have left the queue, or whose claim has ended, to others that wait. */
   async release(tx: Transaction, jobs: readonly Gated[]): Promise<void> {
     const ids = jobs.filter(({ gated }) => gated === 1).map(({ id }) => id);
-    if (ids.length > 0) await this.#giveUp(tx, ids);
+    if (ids.length > 0) await this.#free.giveUp(tx, ids);
   }
 
   /**
-   * Takes the places of a call, or records at which gate it waits. Whether it has them; null where the claim no longer holds
-   * its job.
+   * Takes the places of all gates of a call, or records at which one it waits. Whether it has them; null where the claim no
+   * longer holds its job.
    */
   takeForCall({ claim, n, gates }: CallOfRun): Promise<boolean | null> {
     claim.gated = 1;
+    const { id: job_id, organization_id } = claim;
     return this.#context.database.write(async (tx) => {
       if ((await markGated(tx, claim)) === undefined) return null;
       const names = gates.map(({ name }) => name);
       await lockGates(tx, names);
-      const own = await listPlacesOfCall(tx, { job_id: claim.id, n });
-      if (own.some(({ is_held }) => is_held === 0)) return false;
-      const owned = new Set(own.map(({ gate }) => placeOf(gate, claim.id)));
-      const { passed, held } = passGates([{ id: claim.id, gates }], await usesOf(tx, names), owned);
+      // An earlier try may have been committed without a confirmation.
+      const own = await listPlacesOfCall(tx, { job_id, n });
+      if (own.length > 0) return own.every(({ is_held }) => is_held === 1);
+      const { passed, held } = passGates([{ id: job_id, gates }], await usesOf(tx, names));
       const [full] = held;
       if (full === undefined) {
-        await this.#take(tx, passed, new Map([[claim.id, claim.organization_id]]), n);
+        await this.#free.take(tx, passed, new Map([[job_id, organization_id]]), n);
         return true;
       }
-      const place = { gate: full.gate, job_id: claim.id, n, is_held: 0, since: newId() };
-      await tx.insert('places', [{ ...place, organization_id: claim.organization_id }]);
+      // It has no place while it waits: two calls that each have the place of the other would wait for ever.
+      const call = { job_id, n, organization_id, since: newId() };
+      await tx.insert(
+        'places',
+        names.map((gate) => ({ gate, is_held: gate === full.gate ? 0 : -1, ...call })),
+      );
       await openGates(tx, [full.gate]);
       return false;
     });
+  }
+
+  /** The calls of a running job that have places, by the numbers of their steps. */
+  async callsWithPlaces(jobId: string): Promise<readonly number[]> {
+    const calls = await listCallsWithPlaces(this.#context.database.read, { job_id: jobId });
+    return calls.map(({ n }) => n);
   }
 
   /** Gives back the places of a call that has ended, unless the claim no longer holds its job. */
@@ -218,7 +204,7 @@ export class Places {
       const gates = (await listPlacesOfCall(tx, call)).map(({ gate }) => gate);
       await lockGates(tx, gates);
       await forgetPlacesOfCall(tx, call);
-      for (const gate of gates) await this.passOn(tx, gate);
+      for (const gate of gates) await this.#free.passOn(tx, gate);
     });
   }
 
@@ -229,7 +215,7 @@ export class Places {
     this.#after = gates.length < gatesMax ? '' : (gates.at(-1)?.name ?? '');
     for (const { name } of gates) {
       const [use] = await countPlaces(database.read, { names: [name] });
-      if (Number(use?.taken ?? 0) < this.#limitOf(name)) await this.#passOnNow(name);
+      if (Number(use?.taken ?? 0) < this.#free.limitOf(name)) await this.#free.passOnNow(name);
     }
   }
 
@@ -237,109 +223,6 @@ export class Places {
   async setPlaces(name: string, places: number | null): Promise<void> {
     await this.settings.set(name, places);
     let rounds = 0;
-    while (rounds < roundsMax && (await this.#passOnNow(name))) rounds += 1;
-  }
-
-  #passOnNow(name: string): Promise<boolean> {
-    return this.#context.database.write(async (tx) => {
-      await lockGates(tx, [name]);
-      return this.passOn(tx, name);
-    });
-  }
-
-  #limitOf(name: string): number {
-    return placesOf(name, this.#skills.limits, this.settings.byName);
-  }
-
-  /** Passes on the free places of a gate, which the transaction has locked. Whether it may have left some. */
-  async passOn(tx: Transaction, name: string): Promise<boolean> {
-    const [gate] = await findGates(tx, { names: [name] });
-    if (gate === undefined) return false;
-    const [use] = await countPlaces(tx, { names: [name] });
-    let free = this.#limitOf(name) - Number(use?.taken ?? 0);
-    let turn = Number(gate.turn);
-    let last = gate.last_organization;
-    let turns = 0;
-    for (; free > 0 && turns < turnsMax; turns++) {
-      turn += 1;
-      const passed = await this.#next(tx, name, { turn, last, free });
-      if (passed === null) break;
-      free -= passed.count;
-      last = passed.organizationId;
-    }
-    await setTurn(tx, { name, turn, last_organization: last });
-    if (free > 0) await closeGate(tx, name);
-    return turns === turnsMax;
-  }
-
-  /** Passes places to a call, or to jobs of the next organization; null where nothing waits. Calls have every second turn. */
-  async #next(
-    tx: Transaction,
-    name: string,
-    { turn, last, free }: { readonly turn: number; readonly last: string; readonly free: number },
-  ): Promise<{ readonly count: number; readonly organizationId: string } | null> {
-    if (turn % 2 === 1) {
-      return (await this.#nextCall(tx, name, last)) ?? this.#nextJobs(tx, name, turn, last, free);
-    }
-    return (await this.#nextJobs(tx, name, turn, last, free)) ?? this.#nextCall(tx, name, last);
-  }
-
-  async #nextCall(tx: Transaction, name: string, last: string) {
-    const call = await giveToCall(tx, name);
-    if (call === undefined) return null;
-    tx.afterCommit(() => this.#running.wake(call.job_id));
-    return { count: 1, organizationId: last };
-  }
-
-  async #nextJobs(tx: Transaction, name: string, turn: number, last: string, free: number) {
-    const next =
-      (await findHeldOrganization(tx, { gate: name, after: last })) ??
-      (await findHeldOrganization(tx, { gate: name, after: '' }));
-    if (next === undefined) return null;
-    const { organization_id } = next;
-    const limit = Math.max(1, Math.min(ofTurnMax, Math.floor(free / 8)));
-    const ofGate = { gate: name, organization_id, limit };
-    let jobs: Awaited<ReturnType<typeof letGo>> = [];
-    const lower = lowerPriorityOf(turn);
-    if (lower !== null) jobs = await letGo(tx, { ...ofGate, priority: lower, limit: 1 });
-    if (jobs.length === 0) jobs = await letGo(tx, { ...ofGate, priority: 0 });
-    // A gate without a limit gives no places.
-    const gates = free === Number.POSITIVE_INFINITY ? [] : [{ name, limit: free }];
-    const passed = jobs.map(({ id }) => ({ id, gates }));
-    await this.#take(tx, passed, new Map(jobs.map((job) => [job.id, job.organization_id])));
-    const { queue, clock } = this.#context;
-    tx.afterCommit(() => {
-      for (const job of jobs.toSorted(inIdOrder))
-        sendHint(queue, job, `${job.epoch}-place-${clock.now()}-${turn}`);
-    });
-    return { count: jobs.length, organizationId: organization_id };
-  }
-
-  /** Gives up the places of jobs, and passes them on. */
-  async #giveUp(tx: Transaction, ids: readonly string[]): Promise<void> {
-    const gates = (await listGatesOfJobs(tx, { ids })).map(({ gate }) => gate);
-    if (gates.length === 0) return;
-    await lockGates(tx, gates);
-    await forgetPlaces(tx, ids);
-    for (const gate of gates) await this.passOn(tx, gate);
-  }
-
-  async #take(
-    tx: Transaction,
-    passed: readonly Passing[],
-    organizations: ReadonlyMap<string, string>,
-    n = 0,
-  ): Promise<void> {
-    const rows = passed.flatMap(({ id, gates }) =>
-      gates.map(({ name }) => ({
-        gate: name,
-        job_id: id,
-        n,
-        organization_id: organizations.get(id) ?? '',
-        is_held: 1,
-        since: newId(),
-      })),
-    );
-    if (rows.length > 0) await tx.insert('places', rows);
+    while (rounds < roundsMax && (await this.#free.passOnNow(name))) rounds += 1;
   }
 }

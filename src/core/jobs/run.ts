@@ -76,9 +76,9 @@ export class AttemptRun {
     return this.attempt.waits?.open() ?? [];
   }
 
-  /** Answers those of its waits that have ended; its calls that wait for places check again. */
+  /** Answers those of its waits that have ended, and of its calls that have got their places. */
   async answerWaits(): Promise<void> {
-    this.attempt.places?.wake();
+    await this.attempt.places?.answer();
     await this.attempt.waits?.look();
   }
 

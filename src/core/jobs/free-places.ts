@@ -1,0 +1,253 @@
+/**
+ * Free places: what a gate gives to the next work that waits there. Organizations have their turns one after the other, and in
+ * each the calls of runs or the jobs begin. A job or a call gets the places of all its gates at once, or none: where another gate
+ * is full it waits there instead. So nothing holds one place while it waits for another. A job that is let go is announced, and
+ * a call is answered, so no process polls.
+ */
+import type { Transaction } from '../../adapters/database/database.ts';
+import { newId } from '../../kernel/ids.ts';
+import type { Context } from '../context/context.ts';
+import { type SkillRegistry, skillKey } from '../skills/registry.ts';
+import { lockGates, tryLockGates } from './gate-locks.ts';
+import type { GateSettings } from './gate-settings.ts';
+import {
+  type Gate,
+  type GatedWork,
+  gatesOf,
+  isTurnOfCalls,
+  lowerPriorityOf,
+  type Passing,
+  passGates,
+  placesOf,
+} from './gates.ts';
+import { listHeld, moveHeld } from './held-jobs.store.ts';
+import { inIdOrder } from './jobs.store.ts';
+import {
+  closeGate,
+  countPlaces,
+  findGates,
+  findNextCall,
+  findNextOrganization,
+  forgetPlaces,
+  giveToCall,
+  listGatesOfJobs,
+  listPlacesOfCall,
+  moveCall,
+  openGates,
+  setTurn,
+  usesOf,
+} from './places.store.ts';
+import { sendHint } from './queues.ts';
+import type { RunningJobs } from './running-jobs.ts';
+
+/** Turns of one gate in one transaction, and jobs of one turn: more than one only where many places are free. */
+const turnsMax = 64;
+const ofTurnMax = 64;
+/** Jobs that a turn reads at least: the first ones may need places of gates that are full. */
+const readMin = 8;
+
+const noGates: readonly Gate[] = [];
+
+/** The gates of works, each once. */
+export const namesOf = (works: readonly Passing[]) => [
+  ...new Set(works.flatMap(({ gates }) => gates.map(({ name }) => name))),
+];
+
+/** One round over the work that waits at a gate. */
+interface Round {
+  readonly tx: Transaction;
+  readonly gate: string;
+  /** Places that are free. */
+  free: number;
+  /** Of the last turn. */
+  turn: number;
+  organizationId: string;
+  /** Gates that other transactions have locked. */
+  readonly missed: Set<string>;
+}
+
+export class FreePlaces {
+  readonly #context: Context;
+  readonly #skills: SkillRegistry;
+  readonly #running: RunningJobs;
+  readonly #settings: GateSettings;
+
+  constructor(
+    context: Context,
+    skills: SkillRegistry,
+    running: RunningJobs,
+    settings: GateSettings,
+  ) {
+    this.#context = context;
+    this.#skills = skills;
+    this.#running = running;
+    this.#settings = settings;
+  }
+
+  /** The gates of work; none for most. */
+  gatesOf(work: GatedWork): readonly Gate[] {
+    const { limits } = this.#skills;
+    if (limits.size === 0 && this.#settings.byName.size === 0) return noGates;
+    const ofSkill = limits.get(skillKey(work.skill_category, work.skill_version, work.skill_name));
+    const gates = this.#settings.gatesOf(work);
+    return ofSkill === undefined ? gates : [...gates, ...gatesOf(ofSkill, work)];
+  }
+
+  limitOf(name: string): number {
+    return placesOf(name, this.#skills.limits, this.#settings.byName);
+  }
+
+  /** Records places of works, or of the call with the number `n`. */
+  async take(
+    tx: Transaction,
+    passed: readonly Passing[],
+    organizations: ReadonlyMap<string, string>,
+    n = 0,
+  ): Promise<void> {
+    const rows = passed.flatMap(({ id, gates }) =>
+      gates.map(({ name }) => ({
+        gate: name,
+        job_id: id,
+        n,
+        organization_id: organizations.get(id) ?? '',
+        is_held: 1,
+        since: newId(),
+      })),
+    );
+    if (rows.length > 0) await tx.insert('places', rows);
+  }
+
+  /** Gives up all places of jobs, and passes them on. */
+  async giveUp(tx: Transaction, ids: readonly string[]): Promise<void> {
+    const gates = (await listGatesOfJobs(tx, { ids })).map(({ gate }) => gate);
+    if (gates.length === 0) return;
+    await lockGates(tx, gates);
+    await forgetPlaces(tx, ids);
+    for (const gate of gates) await this.passOn(tx, gate);
+  }
+
+  /** Passes on the free places of a gate in a transaction of its own. Whether it may have left some. */
+  passOnNow(gate: string, locked: readonly string[] = []): Promise<boolean> {
+    return this.#context.database.write(async (tx) => {
+      await lockGates(tx, [gate, ...locked]);
+      return this.passOn(tx, gate, locked.length > 0);
+    });
+  }
+
+  /** Passes on the free places of a gate, which the transaction has locked. Whether it may have left some. */
+  async passOn(tx: Transaction, name: string, isRepeat = false): Promise<boolean> {
+    const [gate] = await findGates(tx, { names: [name] });
+    if (gate === undefined) return false;
+    const [use] = await countPlaces(tx, { names: [name] });
+    const round: Round = {
+      ...{ tx, gate: name, missed: new Set() },
+      free: this.limitOf(name) - Number(use?.taken ?? 0),
+      turn: Number(gate.turn),
+      organizationId: gate.last_organization,
+    };
+    let turns = 0;
+    while (round.free > 0 && turns < turnsMax && (await this.#nextTurn(round))) turns += 1;
+    const { free, turn, organizationId, missed } = round;
+    if (turns > 0) await setTurn(tx, { name, turn, last_organization: organizationId });
+    if (free > 0) await closeGate(tx, name);
+    if (missed.size > 0 && !isRepeat) {
+      // What fails here the sweep makes up for.
+      tx.afterCommit(() => void this.passOnNow(name, [...missed]).catch(() => {}));
+    }
+    return turns === turnsMax;
+  }
+
+  /** Has the next organization its turn; false where nothing waits. */
+  async #nextTurn(round: Round): Promise<boolean> {
+    const { tx, gate, organizationId: after } = round;
+    const next = await findNextOrganization(tx, { gate, after });
+    if (next === undefined) return false;
+    round.turn += 1;
+    round.organizationId = next.organization_id;
+    if (isTurnOfCalls(round.turn)) {
+      if (!(await this.#nextCall(round))) await this.#nextJobs(round);
+    } else if (!(await this.#nextJobs(round))) await this.#nextCall(round);
+    return true;
+  }
+
+  /** Whether the next call of the organization has got the places of all its gates. */
+  async #nextCall(round: Round): Promise<boolean> {
+    const { tx, gate, organizationId: organization_id } = round;
+    const call = await findNextCall(tx, { gate, organization_id });
+    if (call === undefined) return false;
+    const places = await listPlacesOfCall(tx, call);
+    const others = places.map((place) => place.gate).filter((name) => name !== gate);
+    if (!(await this.#lock(round, others))) return false;
+    const uses = await usesOf(tx, others);
+    const full = others.find((name) => (uses.get(name)?.taken ?? 0) >= this.limitOf(name));
+    if (full !== undefined) {
+      await moveCall(tx, call, full);
+      await openGates(tx, [full]);
+      return false;
+    }
+    await giveToCall(tx, call);
+    round.free -= 1;
+    tx.afterCommit(() => this.#running.wake(call.job_id));
+    return true;
+  }
+
+  /** Whether jobs of the organization go. */
+  async #nextJobs(round: Round): Promise<boolean> {
+    const most = Math.max(1, Math.min(ofTurnMax, Math.floor(round.free / 8)));
+    const lower = lowerPriorityOf(round.turn);
+    if (lower !== null && (await this.#letGo(round, lower, 1))) return true;
+    return this.#letGo(round, 0, most);
+  }
+
+  /** Lets the first jobs go for which all gates have places; where there are none, those that were read wait at other gates. */
+  async #letGo(round: Round, priority: number, most: number): Promise<boolean> {
+    const { tx, gate, organizationId: organization_id } = round;
+    const limit = Math.max(readMin, most);
+    const jobs = await listHeld(tx, { gate, organization_id, priority, limit });
+    const works = jobs.map((job) => ({
+      id: job.id,
+      gates: this.gatesOf(job).filter(({ name }) => name !== gate),
+    }));
+    const others = namesOf(works);
+    if (!(await this.#lock(round, others))) return false;
+    const uses = await usesOf(tx, others);
+    for (const [name, { taken }] of uses) uses.set(name, { taken, isContested: false });
+    const { passed, held } = passGates(works, uses);
+    if (passed.length === 0) {
+      await this.#moveAll(round, held);
+      return false;
+    }
+    const going = passed.slice(0, most);
+    const ids = going.map(({ id }) => id);
+    const gone = new Set((await moveHeld(tx, { gate, ids, to: null })).map(({ id }) => id));
+    // A gate without a limit gives no places.
+    const own = round.free === Number.POSITIVE_INFINITY ? [] : [{ name: gate, limit: round.free }];
+    const taking = going
+      .filter(({ id }) => gone.has(id))
+      .map(({ id, gates }) => ({ id, gates: [...own, ...gates] }));
+    await this.take(tx, taking, new Map(ids.map((id) => [id, organization_id])));
+    round.free -= gone.size;
+    const { queue, clock } = this.#context;
+    const { turn } = round;
+    tx.afterCommit(() => {
+      for (const job of jobs.filter(({ id }) => gone.has(id)).toSorted(inIdOrder))
+        sendHint(queue, job, `${job.epoch}-place-${clock.now()}-${turn}`);
+    });
+    return gone.size > 0;
+  }
+
+  /** Moves jobs to the gates that are full. */
+  async #moveAll({ tx, gate }: Round, held: ReturnType<typeof passGates>['held']): Promise<void> {
+    const byGate = Map.groupBy(held, (one) => one.gate);
+    for (const [to, ofGate] of byGate)
+      await moveHeld(tx, { gate, ids: ofGate.map(({ id }) => id), to });
+    await openGates(tx, [...byGate.keys()]);
+  }
+
+  /** Locks further gates; false where that would be to wait for another transaction. */
+  async #lock({ tx, missed }: Round, names: readonly string[]): Promise<boolean> {
+    if (await tryLockGates(tx, names)) return true;
+    for (const name of names) missed.add(name);
+    return false;
+  }
+}
