@@ -47,7 +47,7 @@ describe('concurrency', () => {
   test('jobs of all organizations together never pass the limit, reach it, and all end', async () => {
     const tenants = [await newTenant(platform), await newTenant(platform)];
     const { log, read } = counter();
-    const input: Counted = { log, ms: 20 };
+    const input: Counted = { log, ms: 20, meets: 2 };
 
     const ids = await Promise.all(
       tenants.map((tenant) =>
@@ -81,7 +81,7 @@ describe('concurrency', () => {
   test('skills that code calls wait for a place instead of failing', async () => {
     const tenant = await newTenant(platform);
     const { log, read } = counter();
-    const calls = Array.from({ length: 6 }, () => [counted, { log, ms: 20 }] as const);
+    const calls = Array.from({ length: 6 }, () => [counted, { log, ms: 20, meets: 2 }] as const);
     const outside = counter();
 
     const { body } = await tenant.run(free, { log: outside.log, calls });
