@@ -547,9 +547,14 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       claimJobs(tx, queued, { by: 1, now: clock.now(), leaseUntil: clock.now() }),
     ),
     undone('the due jobs of one organization, in turns', (tx) =>
-      findTurns(tx, 'skill-execution', [{ organization_id: large, after_key: '' }], {
-        ...{ now: clock.now(), dueBy: clock.now(), ofGroup: 64 },
-      }),
+      findTurns(
+        tx,
+        'skill-execution',
+        [{ organization_id: large, after_keys: [], isLowerDue: true }],
+        {
+          ...{ now: clock.now(), dueBy: clock.now(), ofGroup: 64 },
+        },
+      ),
     ),
     task('the organizations of which jobs are due', () =>
       findDueOrganizations(database.read, 'skill-execution', {

@@ -113,7 +113,13 @@ describe.each(cases)('on $title', ({ engine, open }) => {
       const { keyId: apiKeyId } = await world.callerOf(organizationId);
       return { organizationId, apiKeyId };
     };
-    return { ...process, world, stores, tenant };
+    /** So many keys of an organization, in the order of their turns. */
+    const keysOf = async (organizationId: string, count: number) => {
+      const keys: string[] = [];
+      for (let i = 0; i < count; i++) keys.push((await world.callerOf(organizationId)).keyId);
+      return keys.toSorted();
+    };
+    return { ...process, world, stores, tenant, keysOf };
   }
 
   test('the first job of a quiet organization begins beside a thousand of a loud one that has all slots', async () => {
@@ -132,6 +138,66 @@ describe.each(cases)('on $title', ({ engine, open }) => {
 
     await waitFor(() => underWay().includes(first.id), { describe: 'its job has begun' });
     expect(underWay()).toHaveLength(5);
+  });
+
+  test('the first job of a quiet organization begins beside urgent ones of 50 keys of a loud one that has all slots', async () => {
+    const { world, tenant, keysOf, begun, underWay } = await setUp(4);
+    const [keys, quiet] = [await keysOf('loud', 50), await tenant('quiet')];
+    const row = await world.row((await world.submit(await tenant('loud'))).id);
+    await begun(1);
+    const of = { ...row, status: 'queued' as const, attempt: 0, epoch: 0, due_at: 1, priority: 0 };
+    const waiting = keys.flatMap((api_key_id) =>
+      Array.from({ length: 10 }, () => ({ ...of, id: newId(), api_key_id })),
+    );
+    await insertAll(world, waiting);
+    for (let i = 0; i < 3; i++) await world.submit(await tenant('loud'));
+    await begun(4);
+
+    const first = await world.submit({ ...quiet, priority: 2 });
+    await waitFor(() => underWay().includes(first.id), { describe: 'its job has begun' });
+    expect(underWay()).toHaveLength(5);
+  });
+
+  test('of 50 keys a higher priority goes first, each key has its turn within a priority, and every eighth job is the oldest of a lower one', async () => {
+    const { world, tenant, keysOf, runner, begun, end } = await setUp(1);
+    const keys = await keysOf('acme', 50);
+    const row = await world.row((await world.submit(await tenant('acme'))).id);
+    await begun(1);
+    let due = 0;
+    const jobOf = (api_key_id: string | undefined, priority: number) => {
+      due += 1;
+      const waiting = { status: 'queued' as const, attempt: 0, epoch: 0 };
+      return {
+        ...row,
+        ...waiting,
+        id: newId(),
+        api_key_id: api_key_id ?? '',
+        priority,
+        due_at: due,
+      };
+    };
+    const oldest = jobOf(keys[30], 2);
+    const rows = [
+      ...[oldest, jobOf(keys[0], 2), jobOf(keys[49], 2)],
+      ...keys.flatMap((key) => [jobOf(key, 1), jobOf(key, 1)]),
+      ...[jobOf(keys[49], 0), jobOf(keys[0], 0), jobOf(keys[20], 0)],
+    ];
+    await insertAll(world, rows);
+
+    runner.announceHere('acme');
+    const shown = new Map(rows.map((one) => [one.id, one]));
+    for (let i = 1; i < 60; i++) {
+      end();
+      await begun(i + 1);
+    }
+
+    const order = (await begun(60)).slice(1).map((id) => shown.get(id));
+    const priorities = order.map((one) => one?.priority);
+    expect(priorities.slice(0, 8)).toEqual([0, 0, 0, 1, 1, 1, 2, 1]);
+    expect(order.slice(0, 3).map((one) => one?.api_key_id)).toEqual([keys[0], keys[20], keys[49]]);
+    expect(order[6]).toBe(oldest);
+    const normal = order.filter((one) => one?.priority === 1).map((one) => one?.api_key_id);
+    expect(normal.slice(0, 50)).toEqual(keys);
   });
 
   test('keys of an organization go round, and jobs of one key begin in their order', async () => {
@@ -408,11 +474,16 @@ describe.each(await engines())('the rows of turns on $name', (engine) => {
     ];
     await insertAll(world, rows);
 
-    const read = (after_key: string) =>
+    const read = (after: string) =>
       world.database.write((tx) =>
-        findTurns(tx, name, [{ organization_id: 'acme', after_key }], {
-          ...{ now, dueBy: now, ofGroup: 3 },
-        }),
+        findTurns(
+          tx,
+          name,
+          [{ organization_id: 'acme', after_keys: [after, after, after], isLowerDue: false }],
+          {
+            ...{ now, dueBy: now, ofGroup: 3 },
+          },
+        ),
       );
     const first = await read('');
     const behind = await read('b');
@@ -422,15 +493,57 @@ describe.each(await engines())('the rows of turns on $name', (engine) => {
 
     const shown = ({ due }: typeof first) =>
       due.map(({ api_key_id, priority, due_at }) => `${api_key_id} ${priority} ${due_at - now}`);
-    const ofB = ['b 1 -5000', 'b 1 -4999', 'b 1 -4998'];
-    expect(shown(first)).toEqual(['a 1 0', 'a 2 -1', ...ofB, 'c 0 0']);
-    expect(new Set(shown(behind))).toEqual(new Set(['c 0 0', 'a 1 0', 'a 2 -1', ...ofB]));
+    // As many of a priority as a claim may begin: of two keys two jobs of each, where they have so many.
+    const ofB = ['b 1 -5000', 'b 1 -4999'];
+    expect(shown(first).toSorted()).toEqual(['a 1 0', 'a 2 -1', ...ofB, 'c 0 0'].toSorted());
+    expect(shown(first).filter((one) => one.startsWith('b'))).toEqual(ofB);
+    expect(shown(behind).toSorted()).toEqual(shown(first).toSorted());
     expect(new Set(first.cut)).toEqual(new Set(['acme']));
     expect(organizations.due.map(({ organization_id }) => organization_id)).toEqual([
       'acme',
       'default',
     ]);
     expect(organizations.next).toBe('');
+  });
+
+  test('of a higher priority are read whatever their key, and the oldest of lower ones where these may have a turn', async () => {
+    const world = await jobsWorld(engine);
+    const row = await world.row((await world.submit()).id);
+    const now = world.clock.now();
+    const jobOf = (key: number, priority: number, due_at: number) => ({
+      ...{ ...row, id: newId(), organization_id: 'acme', priority, due_at },
+      api_key_id: `key-${String(key).padStart(3, '0')}`,
+    });
+    const many = (priority: number) =>
+      Array.from({ length: 190 }, (_, i) => [
+        ...[jobOf(i, priority, now - 100), jobOf(i, priority, now - 99)],
+      ]).flat();
+    const [high, oldest] = [jobOf(189, 0, now), jobOf(189, 2, now - 500)];
+    await insertAll(world, [...many(1), ...many(2), high, oldest]);
+    const read = async (isLowerDue: boolean, after = '') =>
+      (
+        await world.database.write((tx) =>
+          findTurns(
+            tx,
+            name,
+            [{ organization_id: 'acme', after_keys: ['', after, after], isLowerDue }],
+            { ...{ now, dueBy: now, ofGroup: 3 } },
+          ),
+        )
+      ).due;
+
+    const few = await read(false, 'key-184');
+    const all = await read(true);
+
+    expect(few.map(({ id }) => id)).toContain(high.id);
+    const ofNormal = few.filter(({ priority }) => priority === 1);
+    expect(ofNormal.map(({ api_key_id }) => api_key_id)).toEqual(
+      expect.arrayContaining([185, 186, 187, 188, 189].map((key) => `key-${key}`)),
+    );
+    // One of each key where there are more keys than a claim begins jobs.
+    expect(new Set(ofNormal.map(({ api_key_id }) => api_key_id)).size).toBe(ofNormal.length);
+    expect(few.length).toBeLessThan(200);
+    expect(all.map(({ id }) => id)).toContain(oldest.id);
   });
 
   test('are found behind those of many keys and priorities that are not due', async () => {
@@ -446,11 +559,16 @@ describe.each(await engines())('the rows of turns on $name', (engine) => {
     const due = jobOf('last', 1, now);
     await insertAll(world, [...later, due]);
 
-    const read = (after_key: string) =>
+    const read = (after: string) =>
       world.database.write((tx) =>
-        findTurns(tx, name, [{ organization_id: 'acme', after_key }], {
-          ...{ now, dueBy: now, ofGroup: 3 },
-        }),
+        findTurns(
+          tx,
+          name,
+          [{ organization_id: 'acme', after_keys: [after, after, after], isLowerDue: false }],
+          {
+            ...{ now, dueBy: now, ofGroup: 3 },
+          },
+        ),
       );
 
     expect((await read('')).due.map(({ id }) => id)).toEqual([due.id]);
@@ -470,7 +588,7 @@ describe.each(await engines())('the rows of turns on $name', (engine) => {
     await insertAll(world, [...expired, begun, due]);
 
     const found = await world.database.write((tx) =>
-      findTurns(tx, name, [{ organization_id: 'acme', after_key: '' }], {
+      findTurns(tx, name, [{ organization_id: 'acme', after_keys: [], isLowerDue: false }], {
         ...{ now, dueBy: now, ofGroup: 3 },
       }),
     );

@@ -1,18 +1,21 @@
 /**
  * The due jobs whose turn may be next, and the organizations that have any. Both walk an index that holds the queued and
- * waiting jobs of one queue by organization, key and priority: from one group of equal ones they skip to the next, so they
- * read in proportion to groups and to what is claimed, never to how many jobs wait.
+ * waiting jobs of one queue by organization, priority and key: from one group of equal ones they skip to the next, so they
+ * read in proportion to groups and to what is claimed, never to how many jobs wait. The priority comes before the key, so that
+ * no job waits for one of a lower priority, however many keys the organization has.
  */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { rowsIn, rowsParams, type Types } from '../../adapters/database/rows-in.ts';
 import { statement } from '../../adapters/database/statement.ts';
 
-/** Due jobs that are read of one organization: the next claim goes on behind the key that had the last turn. */
-const stepsMax = 200;
+/** Keys that are read of one priority: the next claim goes on behind the key that had the last turn. */
+const keysMax = 64;
+/** As many where the oldest job of a lower priority has its turn, whose key may be any. */
+const keysOfLowerMax = 200;
 /**
- * Rows that are read for them: more than there are priorities of the most API keys, of each of which the first job may be
- * due later. Beyond that many the jobs behind wait until some of these have begun.
+ * Rows that are read for them: more than the most API keys, of each of which the first job may be due later. Beyond that many
+ * the jobs behind wait until some of these have begun.
  */
 const rowsMax = 4_096;
 
@@ -32,25 +35,29 @@ const indexed = (dialect: Dialect, queue: JobQueue) => {
     : sql`jobs indexed by jobs_turns`;
 };
 
-/**
- * The first job behind the group of `walk`: of the next priority, else of the next key. Not one comparison of both, for which
- * SQLite walks past the whole group.
- */
-const nextGroup = (jobs: RawBuilder<unknown>, waiting: RawBuilder<SqlBool>) => sql`
-  (select id from ${jobs} where organization_id = walk.organization_id and ${waiting}
-    and api_key_id = walk.api_key_id and priority > walk.priority
-  order by priority, due_at, id limit 1),
-  (select id from ${jobs} where organization_id = walk.organization_id and ${waiting}
-    and api_key_id > walk.api_key_id
-  order by api_key_id, priority, due_at, id limit 1)`;
+/** The order of these indexes within an organization. */
+const inOrder = sql`order by priority, api_key_id, due_at, id limit 1`;
 
 interface Place {
   readonly organization_id: string;
-  /** Keys behind this one are read first, then the others. */
-  readonly after_key: string;
+  /** For each priority: keys behind this one are read first, then the others. */
+  readonly after_high: string;
+  readonly after_normal: string;
+  readonly after_low: string;
+  /** How many keys are read of the lower priorities. */
+  readonly keys_of_lower: number;
 }
 
-const types: Types<Place> = { organization_id: 'text', after_key: 'text' };
+const types: Types<Place> = {
+  organization_id: 'text',
+  after_high: 'text',
+  after_normal: 'text',
+  after_low: 'text',
+  keys_of_lower: 'integer',
+};
+
+/** By their place in `priorities`. */
+const afterOf = ['after_high', 'after_normal', 'after_low'] as const;
 
 /** PostgreSQL would rather join all jobs to the few that a walk names. */
 const jobOf = (dialect: Dialect, id: RawBuilder<unknown>) =>
@@ -68,11 +75,29 @@ interface Step {
 interface StepOfGroup extends Step {
   api_key_id: string;
   priority: number;
-  /** Jobs of the group so far that may begin. */
+  /** Its number among the jobs of its key and priority that may begin. */
   nth: number;
-  /** Those of the walk so far. */
-  steps: number;
+  /** How many of these are read. */
+  depth: number;
+  /** Whether keys behind it may not have been read. */
+  is_last: number;
 }
+
+/**
+ * The first job behind `after_key` of one priority, and the first of the keys up to that. A walk begins with each of them and
+ * reads one job of each key.
+ */
+const startsOf = (
+  first: (priority: number, behind: RawBuilder<unknown>) => RawBuilder<unknown>,
+  given: RawBuilder<unknown>,
+  priority: number,
+) => {
+  const after = sql.ref(`given.${afterOf[priority]}`);
+  const keys = priority === 0 ? sql.lit(keysMax) : sql.ref('given.keys_of_lower');
+  const none = sql`cast(null as text)`;
+  return sql`select ${first(priority, after)} as id, ${none} as to_key, ${keys} as keys_max from ${given}
+    union all select ${first(priority, sql`''`)}, ${after}, ${keys} from ${given}`;
+};
 
 const dueOf = (queue: JobQueue) => {
   const waiting = inQueue[queue];
@@ -86,41 +111,57 @@ const dueOf = (queue: JobQueue) => {
       // Like the condition of the claim.
       const ready = sql`case when jobs.due_at <= ${dueBy} and (jobs.status = 'waiting' or jobs.expires_at is null
       or jobs.started_at is not null or jobs.expires_at > ${now}) then 1 else 0 end`;
-      const first = (behind: RawBuilder<unknown>) => sql`(
+      const first = (priority: number, behind: RawBuilder<unknown>) => sql`(
       select id from ${jobs} where organization_id = given.organization_id and ${waiting}
-        and api_key_id > ${behind}
-      order by api_key_id, priority, due_at, id limit 1)`;
+        and priority = ${sql.lit(priority)} and api_key_id > ${behind}
+      order by api_key_id, due_at, id limit 1)`;
+      const starts = sql.join(
+        afterOf.map((_, priority) => startsOf(first, sql`${given}`, priority)),
+        sql` union all `,
+      );
+      const next = (of: RawBuilder<unknown>) => sql`(
+        select id from ${jobs} where organization_id = ${of}.organization_id and ${waiting}
+          and priority = ${of}.priority and api_key_id = ${of}.api_key_id
+          and (due_at, id) > (${of}.due_at, ${of}.id)
+        order by due_at, id limit 1)`;
+      const columns = sql`jobs.id, jobs.organization_id, jobs.api_key_id, jobs.priority, jobs.due_at, ${ready}`;
+      // Of few keys more jobs are read of each.
+      const depth = sql`cast(${ofGroup} + 1 - count(*) over (partition by organization_id, priority) as integer)`;
       const steps = sql<StepOfGroup>`(
-      with recursive walk(id, organization_id, api_key_id, priority, due_at, ready, nth, steps, rows_read, to_key) as (
-        select jobs.id, jobs.organization_id, jobs.api_key_id, jobs.priority, jobs.due_at,
-          ${ready}, ${ready}, ${ready}, 1, start.to_key
-        from (
-          select ${first(sql`given.after_key`)} as id, null as to_key from ${given}
-          union all
-          select ${first(sql`''`)}, given.after_key from ${given}
-        ) as start join ${jobOf(dialect, sql`start.id`)}
+      with recursive walk(id, organization_id, api_key_id, priority, due_at, ready, keys, rows_read, to_key, keys_max) as (
+        select ${columns}, ${ready}, 1, start.to_key, start.keys_max
+        from (${starts}) as start join ${jobOf(dialect, sql`start.id`)}
         where start.to_key is null or jobs.api_key_id <= start.to_key
         union all
-        select jobs.id, jobs.organization_id, jobs.api_key_id, jobs.priority, jobs.due_at, ${ready},
-          case when jobs.api_key_id = walk.api_key_id and jobs.priority = walk.priority
-            then walk.nth else 0 end + ${ready},
-          walk.steps + ${ready}, walk.rows_read + 1, walk.to_key
+        select ${columns}, walk.keys + ${ready}, walk.rows_read + 1, walk.to_key, walk.keys_max
         from walk join ${jobOf(
           dialect,
           sql`coalesce(
-          case when walk.due_at <= ${dueBy} and walk.nth < ${ofGroup} then (
-            select id from ${jobs} where organization_id = walk.organization_id and ${waiting}
-              and api_key_id = walk.api_key_id and priority = walk.priority
-              and (due_at, id) > (walk.due_at, walk.id)
-            order by due_at, id limit 1) end,
-          ${nextGroup(jobs, waiting)})`,
+          case when walk.ready = 0 and walk.due_at <= ${dueBy} then ${next(sql`walk`)} end,
+          (select id from ${jobs} where organization_id = walk.organization_id and ${waiting}
+            and priority = walk.priority and api_key_id > walk.api_key_id
+          order by api_key_id, due_at, id limit 1))`,
         )}
-        where walk.steps < ${sql.lit(stepsMax)} and walk.rows_read < ${sql.lit(rowsMax)}
+        where walk.keys < walk.keys_max and walk.rows_read < ${sql.lit(rowsMax)}
           and (walk.to_key is null or jobs.api_key_id <= walk.to_key)
-      ) select * from walk where ready = 1)`.as<'walk'>(sql`walk`);
+      ), heads as (
+        select id, organization_id, api_key_id, priority, due_at, ${depth} as depth,
+          case when keys >= keys_max then 1 else 0 end as is_last
+        from walk where ready = 1
+      ), deep(id, organization_id, api_key_id, priority, due_at, ready, nth, rows_read, depth, is_last) as (
+        select id, organization_id, api_key_id, priority, due_at, 1, 1, 1, depth, is_last from heads
+        union all
+        select ${columns}, deep.nth + ${ready}, deep.rows_read + 1, deep.depth, deep.is_last
+        from deep join ${jobOf(dialect, next(sql`deep`))}
+        where deep.nth < deep.depth and deep.due_at <= ${dueBy} and deep.rows_read < ${sql.lit(rowsMax)}
+      ) select id, organization_id, api_key_id, priority, due_at, nth, depth, is_last from deep where ready = 1)`.as<'steps'>(
+        sql`steps`,
+      );
       return db
         .selectFrom(steps)
-        .select(['id', 'organization_id', 'api_key_id', 'priority', 'due_at', 'nth', 'steps']);
+        .select(['id', 'organization_id', 'api_key_id', 'priority', 'due_at', 'nth', 'depth'])
+        .select('is_last')
+        .orderBy('nth');
     },
   );
 };
@@ -130,14 +171,24 @@ const dueJobs = {
   'scheduled-jobs': dueOf('scheduled-jobs'),
 };
 
+/** An organization whose due jobs are to be read. */
+export interface TurnsWanted {
+  readonly organization_id: string;
+  /** For each priority: the keys behind this one come first. */
+  readonly after_keys: readonly string[];
+  /** Whether the oldest job of a lower priority may have its turn. */
+  readonly isLowerDue: boolean;
+}
+
 /**
- * The due jobs of organizations that have not expired, the longest due of each key and priority first, at most `ofGroup` of
- * each. `cut` has the organizations of which not everything was read.
+ * The due jobs of organizations that have not expired: of each priority the first of the next keys, and the longest due
+ * further ones where the keys are fewer than `ofGroup`, so that this many can begin. `cut` has the organizations of which
+ * not everything was read.
  */
 export async function findTurns(
   tx: Transaction,
   queue: JobQueue,
-  places: readonly Place[],
+  wanted: readonly TurnsWanted[],
   {
     now,
     dueBy,
@@ -145,14 +196,33 @@ export async function findTurns(
   }: { readonly now: number; readonly dueBy: number; readonly ofGroup: number },
 ) {
   const found: StepOfGroup[] = [];
+  const places = wanted.map(placeOf);
   for (const place of rowsParams(tx.dialect, places, types)) {
     const params = { ...(place as Place), due_by: dueBy, now, of_group: ofGroup };
     found.push(...(await tx.all(dueJobs[queue], params)));
   }
   const due = found.map((row) => ({ ...row, due_at: Number(row.due_at) }));
-  const isCut = (row: (typeof due)[number]) => row.steps >= stepsMax || row.nth >= ofGroup;
+  const isCut = (row: (typeof due)[number]) => row.is_last === 1 || row.nth >= row.depth;
   return { due, cut: due.filter(isCut).map(({ organization_id }) => organization_id) };
 }
+
+function placeOf({ organization_id, after_keys, isLowerDue }: TurnsWanted): Place {
+  const [after_high = '', after_normal = '', after_low = ''] = after_keys;
+  const keys_of_lower = isLowerDue ? keysOfLowerMax : keysMax;
+  return { organization_id, after_high, after_normal, after_low, keys_of_lower };
+}
+
+/**
+ * The first job behind the group of `walk`: of the next key, else of the next priority. Not one comparison of both, for which
+ * SQLite walks past the whole group.
+ */
+const nextGroup = (jobs: RawBuilder<unknown>, waiting: RawBuilder<SqlBool>) => sql`
+  (select id from ${jobs} where organization_id = walk.organization_id and ${waiting}
+    and priority = walk.priority and api_key_id > walk.api_key_id
+  order by api_key_id, due_at, id limit 1),
+  (select id from ${jobs} where organization_id = walk.organization_id and ${waiting}
+    and priority > walk.priority
+  ${inOrder})`;
 
 const organizationsOf = (queue: JobQueue) => {
   const waiting = inQueue[queue];
@@ -161,7 +231,7 @@ const organizationsOf = (queue: JobQueue) => {
     const dueBy = dialect === 'sqlite' ? p('due_by') : sql`${p('due_by')}::bigint`;
     const after = dialect === 'sqlite' ? p('after') : sql`${p('after')}::text`;
     const limit = dialect === 'sqlite' ? p('limit') : sql`${p('limit')}::integer`;
-    const order = sql`order by organization_id, api_key_id, priority, due_at, id limit 1`;
+    const order = sql`order by organization_id, priority, api_key_id, due_at, id limit 1`;
     const steps = sql<Step & { epoch: number }>`(
       with recursive walk(id, organization_id, api_key_id, priority, due_at, epoch, steps) as (
         select id, organization_id, api_key_id, priority, due_at, epoch, 1 from jobs

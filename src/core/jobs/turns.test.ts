@@ -199,6 +199,19 @@ describe('turns', () => {
     expect([order[7], order[15], order[23]]).toEqual([1, 2, 1]);
   });
 
+  test('of keys go on within a priority where the oldest jobs of a lower one are all of one key', () => {
+    const { send, end } = process(1);
+    const names = Array.from({ length: 20 }, (_, i) => `key-${String(i).padStart(2, '0')}`);
+    send(job('acme', 'first', 0));
+    send(...jobs(50, 'acme', 'key-00', 2), ...names.flatMap((key) => jobs(5, 'acme', key, 0)));
+
+    const order = Array.from({ length: 25 }, () => end()).slice(1);
+
+    const urgent = order.filter((one) => one?.priority === 0).map((one) => one?.api_key_id);
+    expect(urgent.slice(0, 20)).toEqual(names);
+    expect(order.filter((one) => one?.priority === 2)).toHaveLength(3);
+  });
+
   test('never order jobs between organizations by priority', () => {
     const { send, end } = process(1);
     send(...jobs(2, 'low', 'k', 2), ...jobs(2, 'high', 'k', 0));

@@ -7,7 +7,8 @@
  *   weight w counts as w organizations: its share is w of w + 1 parts.
  * - Some slots are kept for organizations that run nothing: one for each 16, from a concurrency of 2 on. They come on top of
  *   the concurrency, of which an organization that is alone may use everything.
- * - Within an organization a higher priority goes first; every eighth of its jobs is the oldest one of a lower priority.
+ * - Within an organization a higher priority goes first, whatever its key; every eighth of its jobs is the oldest one of a
+ *   lower priority.
  * - Within a priority, API keys go round; within a key, the job that has been due the longest is first.
  *
  * It has more than 300 lines because the state of the turns and the order of one claim have to be read together.
@@ -60,18 +61,25 @@ interface Owner {
   readonly api_key_id: string;
 }
 
-/** A due job, as the rows have it. */
-export interface DueJob extends Owner {
-  readonly id: string;
+/** A job that begins. */
+interface Begun extends Owner {
   /** Its place in `priorities`. */
   readonly priority: number;
+}
+
+/** A due job, as the rows have it. */
+export interface DueJob extends Begun {
+  readonly id: string;
   readonly due_at: number;
 }
 
-/** An organization whose jobs are to be read: the keys behind the one that had the last turn come first. */
+/** An organization whose jobs are to be read. */
 export interface Candidate {
   readonly organization_id: string;
-  readonly after_key: string;
+  /** Of each priority the key that had the last turn: those behind it come first. */
+  readonly after_keys: readonly string[];
+  /** Whether the oldest job of a lower priority may have its turn. */
+  readonly isLowerDue: boolean;
 }
 
 /** What decides about the next turn. */
@@ -91,9 +99,12 @@ interface Share extends Rank {
   isAnnounced: boolean;
   /** Jobs that it has begun. */
   begun: number;
-  /** The API key of the last one. */
-  key: string;
+  /** Of each priority the API key of the last one: one key's turn in a lower priority must not cost others theirs. */
+  keys: readonly string[];
 }
+
+/** Of an organization that has begun nothing. */
+const noKeys: readonly string[] = priorities.map(() => '');
 
 /** The turns of one queue in this process. */
 export class Turns {
@@ -164,7 +175,11 @@ export class Turns {
       if (max === 1 && found.all.length === 1) break;
     }
     const next = found.all.length > 0 ? found.all : toVerify(heldBack).slice(0, max);
-    return next.map(([organization_id, { key }]) => ({ organization_id, after_key: key }));
+    return next.map(([organization_id, { keys, begun }]) => ({
+      organization_id,
+      after_keys: keys,
+      isLowerDue: (begun % lowerEvery) + this.#free() >= lowerEvery,
+    }));
   }
 
   /** A claim of jobs of the candidates begins: how many it may take. Until `endClaim` their slots are offered to none. */
@@ -202,12 +217,12 @@ export class Turns {
   }
 
   /** A job takes a slot until `end`, and its organization has had a turn. */
-  begin({ organization_id, api_key_id }: Owner): void {
+  begin({ organization_id, api_key_id, priority }: Begun): void {
     const share = this.#take(organization_id, 1);
     this.#turn += 1;
     share.turn = this.#turn;
     share.begun += 1;
-    share.key = api_key_id;
+    share.keys = share.keys.with(priority, api_key_id);
   }
 
   /** A job of the organization gives its slot back. */
@@ -236,7 +251,7 @@ export class Turns {
    * Those of the jobs, which are being accepted, that begin with it: each takes its slot at once, because a claim may be
    * part of the same commit. None is of an organization of which earlier jobs wait.
    */
-  offerSlots<J extends Owner>(jobs: readonly J[]): J[] {
+  offerSlots<J extends Begun>(jobs: readonly J[]): J[] {
     if (!this.offersSlots) return [];
     return jobs.filter((job) => {
       const share = this.#shares.get(job.organization_id);
@@ -274,7 +289,7 @@ export class Turns {
     const known = this.#shares.get(organizationId);
     if (known !== undefined) return known;
     const weight = this.#weightOf(organizationId);
-    const idle = { own: 0, isWaiting: false, isAnnounced: false, turn: 0, begun: 0, key: '' };
+    const idle = { own: 0, isWaiting: false, isAnnounced: false, turn: 0, begun: 0, keys: noKeys };
     const share = { ...idle, weight };
     this.#shares.set(organizationId, share);
     return share;
@@ -322,7 +337,7 @@ function toVerify(heldBack: readonly [string, Share][]): [string, Share][] {
 /** An organization in a round. */
 interface Turn extends Rank {
   begun: number;
-  key: string;
+  keys: readonly string[];
   /** By priority, then by key: the jobs that have not begun, the longest due first. */
   readonly levels: Map<string, DueJob[]>[];
   left: number;
@@ -340,9 +355,9 @@ export class Round {
     due: readonly DueJob[],
   ) {
     this.#use = { ...use };
-    for (const [id, { own, turn, weight, begun, key }] of shares) {
+    for (const [id, { own, turn, weight, begun, keys }] of shares) {
       const levels = priorities.map(() => new Map<string, DueJob[]>());
-      this.#turns.set(id, { own, turn, weight, begun, key, levels, left: 0, hasLost: false });
+      this.#turns.set(id, { own, turn, weight, begun, keys, levels, left: 0, hasLost: false });
     }
     for (const job of due) {
       const turn = this.#turns.get(job.organization_id);
@@ -363,7 +378,7 @@ export class Round {
     turn.left -= 1;
     turn.own += 1;
     turn.begun += 1;
-    turn.key = job.api_key_id;
+    turn.keys = turn.keys.with(job.priority, job.api_key_id);
     this.#use.taken += 1;
     this.#use.turn += 1;
     turn.turn = this.#use.turn;
@@ -399,18 +414,18 @@ export class Round {
 }
 
 /** Removes and returns the next job of an organization. */
-function nextJob({ levels, begun, key }: Turn): DueJob {
-  const [highest, ...lower] = levels.filter((level) => level.size > 0) as [
-    Map<string, DueJob[]>,
-    ...Map<string, DueJob[]>[],
-  ];
+function nextJob({ levels, begun, keys }: Turn): DueJob {
+  const highest = levels.findIndex((level) => level.size > 0);
+  const level = levels[highest] as Map<string, DueJob[]>;
+  const lower = levels.slice(highest + 1).filter(({ size }) => size > 0);
   if (lower.length > 0 && (begun + 1) % lowerEvery === 0) {
-    const heads = lower.flatMap((level) => [...level].map(([of, jobs]) => ({ of, level, jobs })));
+    const heads = lower.flatMap((one) => [...one].map(([of, jobs]) => ({ of, level: one, jobs })));
     const oldest = heads.reduce((a, b) => (dueAt(b.jobs) < dueAt(a.jobs) ? b : a));
     return shift(oldest.level, oldest.of);
   }
-  const keys = [...highest.keys()].toSorted();
-  return shift(highest, keys.find((one) => one > key) ?? (keys[0] as string));
+  const ofLevel = [...level.keys()].toSorted();
+  const after = keys[highest] as string;
+  return shift(level, ofLevel.find((one) => one > after) ?? (ofLevel[0] as string));
 }
 
 const dueAt = ([first]: readonly DueJob[]) => first?.due_at ?? Number.POSITIVE_INFINITY;
