@@ -6,9 +6,9 @@
  */
 const zones = {
   adapters: 'redis database queue http egress sandbox models',
-  core: 'config context events leases skills agents api-keys executors conversations usage embeddings memories credentials journal jobs thinking',
+  core: 'config context events leases skills agents api-keys executors conversations usage credentials embeddings memories journal jobs thinking',
   platform:
-    'run-events approvals schedules triggers webhooks statistics user-data remote-skills mcp processes queues',
+    'run-events approvals schedules triggers webhooks statistics user-data remote-skills mcp processes reloads queues',
   apps: 'start move console composition testing cli',
 };
 const rooms = Object.entries(zones).flatMap(([zone, names]) =>

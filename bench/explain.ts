@@ -22,7 +22,6 @@ import { registerRoutes } from '../src/apps/composition/routes.ts';
 import { composeSlices, type Slices } from '../src/apps/composition/slices.ts';
 import { readConfig } from '../src/core/config/config.ts';
 import { endConversations } from '../src/core/conversations/conversations.store.ts';
-import { Reloads } from '../src/core/executors/reload-turns.ts';
 import { claimJobs } from '../src/core/jobs/admission.store.ts';
 import { findEndedBatches } from '../src/core/jobs/batches.store.ts';
 import { holdFamilies, listDescendants } from '../src/core/jobs/families.store.ts';
@@ -38,6 +37,7 @@ import { notFound } from '../src/kernel/errors.ts';
 import { newId } from '../src/kernel/ids.ts';
 import { createLogger } from '../src/kernel/log.ts';
 import { removeApprovals } from '../src/platform/approvals/approvals.ts';
+import { Reloads } from '../src/platform/reloads/reload-turns.ts';
 import { deleteOldEvents } from '../src/platform/run-events/retention.ts';
 import { RunEvents } from '../src/platform/run-events/run-events.ts';
 import { removeUntakeable } from '../src/platform/run-events/untakeable.ts';
@@ -180,7 +180,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     unreadBytes: 1,
   });
   const health = new Health([], systemClock, log);
-  const reloads = new Reloads(slices.context, 'explain', null, null);
+  const reloads = new Reloads(slices.context, slices.processes.local, null, null);
   const writes = new WatchedWrites(parts.database);
   const waiting = { dispatcher: slices.webhooks.dispatcher, embeddings: null, writes };
   const gauges = new GaugeReader(parts, systemClock, waiting, () => 1);

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { styleText } from 'node:util';
-import type { ReloadState, SkillFault } from '../../core/executors/reload.schemas.ts';
-import type { Reloads } from '../../core/executors/reload-turns.ts';
+import type { ReloadState, SkillFault } from '../../platform/reloads/reload.schemas.ts';
+import type { Reloads } from '../../platform/reloads/reload-turns.ts';
 import { AuthoredSkills } from './authored-skills.ts';
 import { PreparedLoads, type StartPrepared } from './prepared-loads.ts';
 import { watchSkills } from './watch-skills.ts';

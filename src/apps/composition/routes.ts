@@ -22,8 +22,6 @@ import { Admission } from '../../core/api-keys/admission.ts';
 import { apiKeyRoutes } from '../../core/api-keys/api-keys.routes.ts';
 import { conversationRoutes } from '../../core/conversations/conversations.routes.ts';
 import { credentialRoutes } from '../../core/credentials/credentials.routes.ts';
-import { reloadRoutes } from '../../core/executors/reload.routes.ts';
-import type { Reloads } from '../../core/executors/reload-turns.ts';
 import { batchRoutes } from '../../core/jobs/batches.routes.ts';
 import { executionRoutes } from '../../core/jobs/execution.routes.ts';
 import { agentQueueRoutes, gateAdminRoutes } from '../../core/jobs/gates.routes.ts';
@@ -44,6 +42,8 @@ import type { PlatformError } from '../../kernel/errors.ts';
 import { approvalRoutes } from '../../platform/approvals/approvals.routes.ts';
 import { processAdminRoutes } from '../../platform/processes/processes.routes.ts';
 import { queueAdminRoutes, queueRoutes } from '../../platform/queues/queues.routes.ts';
+import { reloadRoutes } from '../../platform/reloads/reload.routes.ts';
+import type { Reloads } from '../../platform/reloads/reload-turns.ts';
 import {
   accountAdminRoutes,
   accountRoutes,

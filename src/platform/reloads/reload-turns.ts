@@ -5,11 +5,12 @@
  * Messages may be lost: a process that does not answer counts as refused, and nothing waits for it.
  */
 import type { RedisLock } from '../../adapters/redis/lock.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { Listening } from '../../kernel/bus.ts';
 import { timestamp } from '../../kernel/clock.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { Context } from '../context/context.ts';
+import type { ThisProcess } from '../processes/this-process.ts';
 import {
   noReload,
   type ReloadResult,
@@ -22,14 +23,6 @@ import type { LocalReloads } from './reload.ts';
 const signEveryMs = 1_000;
 /** Milliseconds without a sign after which the leader gives a process up. */
 const silentMs = 10_000;
-
-/** The other processes of a cluster, as far as reloads need them. */
-interface ReloadCluster {
-  /** The right to lead a reload, held by one process. */
-  readonly lock: RedisLock;
-  /** The live processes that run skills. */
-  readonly workers: () => Promise<readonly string[]>;
-}
 
 type ReloadMessage =
   | { readonly kind: 'turn'; readonly turn: string; readonly process: string }
@@ -64,33 +57,32 @@ class ReloadTurn {
 
 export class Reloads {
   readonly #context: Context;
-  /** This process. */
-  readonly #id: string;
+  readonly #processes: ThisProcess;
   /** Null in a process that runs no skills. */
   readonly #local: LocalReloads | null;
-  /** Null where the platform is one process. */
-  readonly #cluster: ReloadCluster | null;
+  /** The right to lead a reload, held by one process; null where the platform is one process. */
+  readonly #lock: RedisLock | null;
   #last: ReloadState;
   readonly #turns = new Map<string, ReloadTurn>();
   readonly #listening: Listening | undefined;
 
   constructor(
     context: Context,
-    id: string,
+    processes: ThisProcess,
     local: LocalReloads | null,
-    cluster: ReloadCluster | null,
+    lock: RedisLock | null,
   ) {
     this.#context = context;
-    this.#id = id;
+    this.#processes = processes;
     this.#local = local;
-    this.#cluster = cluster;
+    this.#lock = lock;
     this.#last = { ...noReload, faults: local?.faults() ?? [] };
     this.#listening = context.bus?.listen('reloads', (text) => this.#take(text));
   }
 
   /** Reloads this process alone. */
   reloadHere(trigger: ReloadTrigger): Promise<ReloadState> {
-    return this.#reloadThese(trigger, [this.#id]);
+    return this.#reloadThese(trigger, [this.#processes.id]);
   }
 
   last(): ReloadState {
@@ -103,18 +95,24 @@ export class Reloads {
 
   /** Reloads all processes; `409 conflict` while another process leads a reload. */
   async reloadAll(trigger: ReloadTrigger): Promise<ReloadState> {
-    const cluster = this.#cluster;
-    if (cluster === null) return this.reloadHere(trigger);
-    if (!(await cluster.lock.acquire())) {
+    const lock = this.#lock;
+    if (lock === null) return this.reloadHere(trigger);
+    if (!(await lock.acquire())) {
       throw new PlatformError('conflict', 'Another process leads a reload of the skills already');
     }
-    const renewing = setInterval(() => void cluster.lock.renew().catch(() => {}), signEveryMs);
+    const renewing = setInterval(() => void lock.renew().catch(() => {}), signEveryMs);
     try {
-      return await this.#reloadThese(trigger, await cluster.workers());
+      return await this.#reloadThese(trigger, await this.#workers());
     } finally {
       clearInterval(renewing);
-      await cluster.lock.release().catch(() => {});
+      await lock.release().catch(() => {});
     }
+  }
+
+  /** The live processes that run skills. */
+  async #workers(): Promise<string[]> {
+    const live = await this.#processes.list();
+    return live.filter(({ roles }) => roles.includes('worker')).map(({ id }) => id);
   }
 
   /** One process after the other, until one refuses. */
@@ -160,7 +158,7 @@ export class Reloads {
   }
 
   async #reloadOne(trigger: ReloadTrigger, id: string): Promise<ReloadResult> {
-    if (id !== this.#id) return this.#giveTurn(trigger, id);
+    if (id !== this.#processes.id) return this.#giveTurn(trigger, id);
     if (this.#local === null)
       return this.#refused(trigger, 'this process runs no skills: ROLES has no worker');
     return this.#local.reload(trigger);
@@ -190,7 +188,7 @@ export class Reloads {
     const message = JSON.parse(text) as ReloadMessage;
     switch (message.kind) {
       case 'turn':
-        if (message.process === this.#id) void this.#takeTurn(message.turn);
+        if (message.process === this.#processes.id) void this.#takeTurn(message.turn);
         break;
       case 'working':
         this.#turns.get(message.turn)?.sign();
@@ -207,7 +205,7 @@ export class Reloads {
     this.#send({ kind: 'working', turn });
     const signs = setInterval(() => this.#send({ kind: 'working', turn }), signEveryMs);
     try {
-      const result = await this.#reloadOne('request', this.#id);
+      const result = await this.#reloadOne('request', this.#processes.id);
       this.#send({ kind: 'result', turn, result });
     } finally {
       clearInterval(signs);

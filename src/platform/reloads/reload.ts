@@ -3,15 +3,18 @@
  * loads, and no version changes in a way that breaks its callers, new runs go to it and the earlier set
  * ends with its last run. Promises that a fault changes nothing, and that at most one reload is under way.
  */
+
+import type { Context } from '../../core/context/context.ts';
+import type { ExecutorPool } from '../../core/executors/pool.ts';
+import type { SkillSets } from '../../core/executors/skill-sets.ts';
+import { incompatibilities } from '../../core/skills/compatibility.ts';
+import type { SkillRegistry } from '../../core/skills/registry.ts';
+import { type LeftOutSkill, SkillLoadError } from '../../core/skills/sources/load-error.ts';
+import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { timestamp } from '../../kernel/clock.ts';
 import { canonicalJson } from '../../kernel/text.ts';
-import type { Context } from '../context/context.ts';
-import { incompatibilities } from '../skills/compatibility.ts';
-import { type LeftOutSkill, SkillLoadError } from '../skills/sources/load-error.ts';
-import type { LoadedSkill } from '../skills/sources/modules.ts';
-import type { ExecutorPool } from './pool.ts';
+import type { Processes } from '../processes/processes.ts';
 import type { ReloadResult, ReloadTrigger, SkillFault } from './reload.schemas.ts';
-import type { SkillSets } from './skill-sets.ts';
 
 /** Earlier sets that may still have runs; each holds the memory of its executors. */
 const drainingMax = 2;
@@ -19,27 +22,32 @@ const drainingMax = 2;
 const differencesMax = 100;
 const faultsMax = 100;
 
-/** Stores the definitions, and marks those that no process has any more. */
-type Register = (definitions: readonly LoadedSkill[]) => Promise<void>;
-
 type Outcome = Omit<ReloadResult, 'trigger' | 'started_at' | 'ended_at'>;
 
 /** The reloads of this process. */
 export class LocalReloads {
   readonly #context: Context;
   readonly #sets: SkillSets;
-  readonly #register: Register;
+  readonly #skills: SkillRegistry;
+  readonly #members: Processes | null;
   readonly #isForced: boolean;
   #running: Promise<unknown> = Promise.resolve();
   #next: Promise<ReloadResult> | undefined;
 
   /**
-   * `isForced` is set on the platform of an author: a version may change in any way, and old runs do not hold up a reload.
+   * `members` is null where the platform is one process. `isForced` is set on the platform of an author: a version may change in any way, and old runs do not hold up a reload.
    */
-  constructor(context: Context, sets: SkillSets, register: Register, isForced: boolean) {
+  constructor(
+    context: Context,
+    sets: SkillSets,
+    skills: SkillRegistry,
+    members: Processes | null,
+    isForced: boolean,
+  ) {
     this.#context = context;
     this.#sets = sets;
-    this.#register = register;
+    this.#skills = skills;
+    this.#members = members;
     this.#isForced = isForced;
   }
 
@@ -115,7 +123,9 @@ export class LocalReloads {
     const { log } = this.#context;
     const earlier = sets.swap(next);
     try {
-      await this.#register(next.definitions);
+      // The other processes learn first which skills are loaded here now.
+      await this.#members?.beat();
+      await this.#skills.register(next.definitions, this.#members?.skills());
     } catch (error) {
       sets.swap(earlier);
       void sets.retire(next);
