@@ -20,7 +20,7 @@ beforeAll(async () => {
   platform = await startStaged({
     clock,
     environment: { SKILLS_ALLOW_CIDRS: '127.0.0.0/8' },
-    parts: { consoleFiles: () => '/nowhere' },
+    parts: { consoleFiles: { directoryFor: () => '/nowhere' } },
   });
   for (const organization_id of ['acme', 'globex']) {
     keys[organization_id] = await platform.key({ organization_id });
@@ -210,7 +210,7 @@ describe('an account', () => {
     const base = 'https://skills.example.com';
     const environment = { SKILLS_ALLOW_CIDRS: '127.0.0.0/8', PUBLIC_URL: base };
     const other = await startStaged({
-      ...{ clock, environment, parts: { consoleFiles: () => '/nowhere' } },
+      ...{ clock, environment, parts: { consoleFiles: { directoryFor: () => '/nowhere' } } },
     });
     onTestFinished(() => other.stop());
     const server = await startMcpServer();

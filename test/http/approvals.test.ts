@@ -13,7 +13,7 @@ import { newTenant, type Tenant } from '../support/tenant.ts';
 let platform: Platform;
 beforeAll(async () => {
   const files = mkdtempSync(join(tmpdir(), 'skillwright-console-'));
-  platform = await startStaged({ parts: { consoleFiles: () => files } });
+  platform = await startStaged({ parts: { consoleFiles: { directoryFor: () => files } } });
 });
 afterAll(() => platform.stop());
 

@@ -51,11 +51,11 @@ async function startWithStaleConsole() {
     mkdirSync(dirname(join(checkout, name)), { recursive: true });
     copyFileSync(join(root, name), join(checkout, name));
   }
-  const { prepareConsole }: typeof import('../../src/apps/console/files.ts') = await import(
+  const { ConsoleFiles }: typeof import('../../src/apps/console/files.ts') = await import(
     pathToFileURL(join(checkout, 'src/apps/console/files.ts')).href
   );
   const platform = await startPlatform({
-    parts: { consoleFiles: prepareConsole(createLogger('silent')) },
+    parts: { consoleFiles: new ConsoleFiles(createLogger('silent')) },
   });
   onTestFinished(() => platform.stop());
   const get = (path: string) => platform.request('GET', path);

@@ -35,7 +35,10 @@ writeFileSync(join(files, '.built-from'), 'sources');
 afterAll(() => rmSync(files, { recursive: true, force: true }));
 
 const start = (options: PlatformOptions = {}) =>
-  startPlatform({ ...options, parts: { ...options.parts, consoleFiles: () => files } });
+  startPlatform({
+    ...options,
+    parts: { ...options.parts, consoleFiles: { directoryFor: () => files } },
+  });
 
 let platform: Platform;
 let key: string;
@@ -130,8 +133,10 @@ describe('the files', () => {
     const { PlatformError } = await import('../../src/kernel/errors.ts');
     const without = await startPlatform({
       parts: {
-        consoleFiles: () => {
-          throw new PlatformError('service_unavailable', 'The console could not be built');
+        consoleFiles: {
+          directoryFor() {
+            throw new PlatformError('service_unavailable', 'The console could not be built');
+          },
         },
       },
     });

@@ -19,7 +19,7 @@ beforeAll(async () => {
   world = await startThinkers({
     clock,
     environment: { SKILLS_ALLOW_CIDRS: '127.0.0.0/8', MCP_COMMANDS: 'on' },
-    parts: { consoleFiles: () => '/nowhere' },
+    parts: { consoleFiles: { directoryFor: () => '/nowhere' } },
   });
 });
 afterAll(() => world.stop());

@@ -13,7 +13,7 @@ async function started(environment: Record<string, string> = {}) {
     clock,
     log,
     environment,
-    parts: { consoleFiles: () => '/nowhere' },
+    parts: { consoleFiles: { directoryFor: () => '/nowhere' } },
   });
   onTestFinished(() => platform.stop());
   const audits = () =>

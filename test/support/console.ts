@@ -82,7 +82,7 @@ export async function startConsole(
   window?: 'own',
 ): Promise<ConsoleWorld> {
   const files = await buildConsole(createLogger('error'));
-  const consoleFiles = () => files;
+  const consoleFiles = { directoryFor: () => files };
   const platform = await startPlatform({ ...options, parts: { ...options.parts, consoleFiles } });
   const key = await platform.key();
   const browser = await openBrowser(platform.url, window);

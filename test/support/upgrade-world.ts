@@ -75,7 +75,7 @@ export async function startUpgradeWorld(database: Database, clock?: Clock): Prom
     parts: {
       database,
       webhookEgress: { ca: receiverAuthority },
-      consoleFiles: () => '/nowhere',
+      consoleFiles: { directoryFor: () => '/nowhere' },
     },
     ...(clock === undefined ? {} : { clock }),
   });

@@ -20,7 +20,7 @@ import type { PoolOptions } from '../../core/executors/pool-options.ts';
 import type { LoadPlan } from '../../core/skills/sources/load-plan.ts';
 import { compactHeapSoon } from '../../kernel/compact-heap.ts';
 import { createLogger, type Logger } from '../../kernel/log.ts';
-import { prepareConsole } from '../console/files.ts';
+import { ConsoleFiles } from '../console/files.ts';
 import type { App } from './app.ts';
 import { type Predecessor, predecessorOf } from './predecessor.ts';
 import { loadStores, openStores } from './stores.ts';
@@ -124,7 +124,7 @@ async function start(
   }
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
   const version = runningVersion();
-  const consoleFiles = config.roles.has('api') ? prepareConsole(log) : null;
+  const consoleFiles = config.roles.has('api') ? new ConsoleFiles(log) : null;
   app = await startApp({
     config,
     version,
@@ -155,11 +155,7 @@ async function start(
       'this start ran the sources: npm install, or node scripts/bundle.ts, bundles them, and a start of a bundle takes half the time',
     );
   }
-  try {
-    consoleFiles?.('page');
-  } catch {
-    // Requests for it are answered with the reason.
-  }
+  consoleFiles?.prepare();
 }
 
 /** `npm install --omit=dev` leaves it out. */

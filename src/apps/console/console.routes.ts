@@ -38,7 +38,7 @@ const SignIn = Type.Object(
 export function consoleRoutes(
   server: Server,
   deps: {
-    files: ConsoleFiles;
+    files: Pick<ConsoleFiles, 'directoryFor'>;
     sessions: Sessions;
     wrongSecrets: WrongSecrets;
     streams: OpenStreams;
@@ -87,7 +87,7 @@ export function consoleRoutes(
     const isAsset = name.startsWith('assets/');
     // Files lie only next to the page; a dot further down belongs to a location, for example v1.0.
     const file = isAsset || /^[\w-]+\.\w+$/.test(name) ? name : 'index.html';
-    const root = files(file === 'index.html' ? 'page' : 'part');
+    const root = files.directoryFor(file === 'index.html' ? 'page' : 'part');
     if (root === null) {
       const wait = { 'retry-after': String(buildLookSeconds) };
       return reply

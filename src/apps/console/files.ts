@@ -26,12 +26,6 @@ import { promisify, stripVTControlCharacters } from 'node:util';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Logger } from '../../kernel/log.ts';
 
-/**
- * Returns the directory of the built files; for the page null while they are being built. Throws `503` when there
- * are none.
- */
-export type ConsoleFiles = (of: 'page' | 'part') => string | null;
-
 const execute = promisify(execFile);
 const directory = join(import.meta.dirname, '../../../console');
 const built = join(directory, 'dist');
@@ -52,29 +46,39 @@ const allocation = {
   RAYON_NUM_THREADS: '1',
 };
 
-/**
- * Returns the files; the first call begins to build them if they are stale. The platform makes that call when it
- * is ready, so that the build does not delay the start.
- */
-export function prepareConsole(log: Logger): ConsoleFiles {
-  let isBegun = false;
-  let isBuilding = false;
-  return (of) => {
-    if (!isBegun) {
-      isBegun = true;
-      const building = buildIfStale(log);
-      isBuilding = building !== null;
-      void building?.then(() => {
-        isBuilding = false;
-      });
-    }
-    if (!isBuilding) return directoryOfFiles();
-    if (of === 'page') return null;
+/** The files of the console that a platform serves. */
+export class ConsoleFiles {
+  readonly #log: Logger;
+  #isBegun = false;
+  #isBuilding = false;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** Begins to build the files if they are stale: once the platform is ready, so that its start is not delayed. */
+  prepare(): void {
+    if (this.#isBegun) return;
+    this.#isBegun = true;
+    const building = buildIfStale(this.#log);
+    this.#isBuilding = building !== null;
+    void building?.then(() => {
+      this.#isBuilding = false;
+    });
+  }
+
+  /**
+   * The directory of the built files; for the page null while they are being built. Throws `503` when there are none.
+   */
+  directoryFor(use: 'page' | 'part'): string | null {
+    this.prepare();
+    if (!this.#isBuilding) return directoryOfFiles();
+    if (use === 'page') return null;
     if (isThere()) return built;
     throw new PlatformError('service_unavailable', 'The console is being built: try again', {
       retryAfter: 2,
     });
-  };
+  }
 }
 
 /**
