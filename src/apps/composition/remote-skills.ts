@@ -14,7 +14,6 @@ import { OpenapiImports } from '../../platform/remote-skills/openapi/openapi-imp
 import { OpenapiKind } from '../../platform/remote-skills/openapi/openapi-kind.ts';
 import type { RemoteKind } from '../../platform/remote-skills/remote-kind.ts';
 import { runRemoteSkill } from '../../platform/remote-skills/run-remote.ts';
-import { scheduleRefresh } from '../../platform/remote-skills/schedule-refresh.ts';
 import { RemoteSkills } from '../../platform/remote-skills/state.ts';
 import type { Parts } from './parts.ts';
 
@@ -28,15 +27,11 @@ export function composeRemoteSkills(
   const cipher = encryptionKey === null ? null : new Cipher(encryptionKey);
   const oauth = new LazyOauthClient(allowed);
   const tokens = new AccountTokens(context, cipher, oauth);
+  const kinds = new Map<string, RemoteKind>();
+  const remote = new RemoteSkills(context, { cipher, skills, kinds });
   const openapi = new OpenapiKind(allowed, clock);
-  const mcp = new McpKind(allowed, version, tokens, (sourceId) =>
-    scheduleRefresh(remote, sourceId),
-  );
-  const kinds = new Map<string, RemoteKind>([
-    [mcp.kind, mcp],
-    [openapi.kind, openapi],
-  ]);
-  const remote: RemoteSkills = new RemoteSkills(context, { cipher, skills, kinds });
+  const mcp = new McpKind(allowed, version, tokens, remote);
+  for (const kind of [mcp, openapi]) kinds.set(kind.kind, kind);
   const accounts = new Accounts(context, remote, oauth);
   const rules = { allowed, areCommandsAllowed: config.mcpCommands === 'on' };
   return {

@@ -11,6 +11,7 @@ import { aborted } from '../../../kernel/aborted.ts';
 import { withDeadline } from '../../../kernel/with-deadline.ts';
 import { mayTake } from '../fair-share.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
+import type { RemoteSkills } from '../state.ts';
 import type { AccountUse } from './account-provider.ts';
 import {
   type ClientOptions,
@@ -50,15 +51,15 @@ interface Child {
 /** The children of this process. */
 export class Commands {
   readonly #version: string;
-  readonly #onToolsChanged: (sourceId: string) => void;
+  readonly #remote: RemoteSkills;
   readonly #running = new Set<Child>();
   /** Sources that have asked a question. */
   readonly #asking = new Set<string>();
 
-  /** `version` is that of the platform; `onToolsChanged` is called when a server reports that its tools have changed. */
-  constructor(version: string, onToolsChanged: (sourceId: string) => void) {
+  /** `version` is that of the platform. */
+  constructor(version: string, remote: RemoteSkills) {
     this.#version = version;
-    this.#onToolsChanged = onToolsChanged;
+    this.#remote = remote;
   }
 
   /** The child's connection; `close` gives it back. */
@@ -135,16 +136,15 @@ export class Commands {
 
   #start(source: RemoteSource, of: Pick<Child, 'organizationId' | 'described'>): Child {
     const unanswered = new UnansweredCalls();
-    const { id: sourceId, name: server } = source;
     const connected = startCommand(source, {
-      server,
+      source,
       version: this.#version,
+      remote: this.#remote,
       unanswered,
-      onQuestion: () => void this.#asking.add(sourceId),
-      onToolsChanged: () => this.#onToolsChanged(sourceId),
+      askingSources: this.#asking,
     });
     connected.catch(() => {});
-    return { ...of, sourceId, connected, users: 0, idle: undefined, unanswered };
+    return { ...of, sourceId: source.id, connected, users: 0, idle: undefined, unanswered };
   }
 }
 

@@ -4,6 +4,7 @@ import { aborted } from '../../../kernel/aborted.ts';
 import { withDeadline } from '../../../kernel/with-deadline.ts';
 import type { AccountTokens } from '../accounts/tokens.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
+import type { RemoteSkills } from '../state.ts';
 import { type AccountUse, accountProvider } from './account-provider.ts';
 import type { ClientCredentials } from './client-credentials.ts';
 import { refuseHeavy } from './heavy-messages.ts';
@@ -23,8 +24,7 @@ export interface ConnectionParts {
   readonly tokens: AccountTokens;
   /** Of the platform. */
   readonly version: string;
-  /** Called when a server reports that its tools have changed. */
-  readonly onToolsChanged: (sourceId: string) => void;
+  readonly remote: RemoteSkills;
 }
 
 export async function connect(
@@ -34,8 +34,8 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<Connection> {
   const { headers = {} } = source.secrets as McpSecrets;
-  const onToolsChanged = () => parts.onToolsChanged(source.id);
-  const client = new ServerClient({ server: source.name, version: parts.version, onToolsChanged });
+  const { version, remote } = parts;
+  const client = new ServerClient({ source, version, remote });
   const authProvider = parts.credentials.of(source) ?? accountProvider(parts.tokens, source, use);
   const address = new URL(url);
   const transport = new StreamableHTTPClientTransport(address, {

@@ -7,6 +7,7 @@ import { GuardedFetch } from '../../../adapters/egress/fetch-through.ts';
 import type { AccountTokens } from '../accounts/tokens.ts';
 import type { CalledTool, Discovered, RemoteSource, Viewer } from '../remote-kind.ts';
 import type { RemoteRun } from '../remote-run.ts';
+import type { RemoteSkills } from '../state.ts';
 import { type AccountUse, accountFaultOf } from './account-provider.ts';
 import { ToolCall } from './call-tool.ts';
 import { ClientCredentials } from './client-credentials.ts';
@@ -37,12 +38,7 @@ export class McpClient {
   /** By source: the organization whose account the last refresh used, in turn. */
   readonly #lastUsed = new Map<string, string>();
 
-  constructor(
-    allowed: AllowList,
-    version: string,
-    tokens: AccountTokens,
-    onToolsChanged: (sourceId: string) => void,
-  ) {
+  constructor(allowed: AllowList, version: string, tokens: AccountTokens, remote: RemoteSkills) {
     this.#guarded = new GuardedFetch({
       allowed,
       schemes: ['https:', 'http:'],
@@ -50,8 +46,8 @@ export class McpClient {
     });
     const fetch: ConnectionParts['fetch'] = (url, init) => this.#guarded.fetch(url, init);
     const credentials = new ClientCredentials();
-    this.#parts = { fetch, version, tokens, credentials, onToolsChanged };
-    this.#commands = new Commands(version, onToolsChanged);
+    this.#parts = { fetch, version, tokens, credentials, remote };
+    this.#commands = new Commands(version, remote);
   }
 
   /** Discovers the tools of a server: without an account, with that of `organizationId`, and with some of the others. */

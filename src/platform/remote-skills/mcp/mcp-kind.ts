@@ -7,6 +7,7 @@ import { Lazy } from '../../../kernel/lazy.ts';
 import type { AccountTokens } from '../accounts/tokens.ts';
 import type { CalledTool, RemoteKind, RemoteSource } from '../remote-kind.ts';
 import type { RemoteRun } from '../remote-run.ts';
+import type { RemoteSkills } from '../state.ts';
 import type { McpClient } from './mcp-client.ts';
 
 /** After this time a call refreshes its source first, so that a changed tool is found. */
@@ -18,16 +19,10 @@ export class McpKind implements RemoteKind {
   readonly areOutputsChecked = true;
   readonly #client: Lazy<McpClient>;
 
-  /** `onToolsChanged` is called when a server reports that its tools have changed. */
-  constructor(
-    allowed: AllowList,
-    version: string,
-    tokens: AccountTokens,
-    onToolsChanged: (sourceId: string) => void,
-  ) {
+  constructor(allowed: AllowList, version: string, tokens: AccountTokens, remote: RemoteSkills) {
     this.#client = new Lazy(async () => {
       const { McpClient } = await import('./mcp-client.ts');
-      return new McpClient(allowed, version, tokens, onToolsChanged);
+      return new McpClient(allowed, version, tokens, remote);
     });
   }
 

@@ -7,7 +7,9 @@ import {
   type LoggingMessageNotification,
   type Transport,
 } from '@modelcontextprotocol/client';
-import { RemoteFault } from '../remote-kind.ts';
+import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
+import { scheduleRefresh } from '../schedule-refresh.ts';
+import type { RemoteSkills } from '../state.ts';
 import type { ToolCall } from './call-tool.ts';
 import { putBack, setAside } from './set-aside.ts';
 
@@ -55,13 +57,13 @@ const noValidator = {
 };
 
 export interface ClientOptions {
-  readonly server: string;
+  readonly source: Pick<RemoteSource, 'id' | 'name'>;
   /** Of the platform. */
   readonly version: string;
-  /** Called when the server reports that its tools have changed. */
-  readonly onToolsChanged: () => void;
-  /** Called when the server has asked a question during a call. */
-  readonly onQuestion?: () => void;
+  /** Has a refresh of the source when the server reports that its tools have changed. */
+  readonly remote: RemoteSkills;
+  /** Gets the id of the source once its server has asked a question during a call. */
+  readonly askingSources?: Set<string>;
   readonly unanswered?: UnansweredCalls;
 }
 
@@ -77,13 +79,13 @@ export class ServerClient {
   readonly #count: MessageCount;
 
   constructor({
-    server,
+    source,
     version,
-    onToolsChanged,
-    onQuestion,
+    remote,
+    askingSources,
     unanswered = new UnansweredCalls(),
   }: ClientOptions) {
-    this.#server = server;
+    this.#server = source.name;
     this.#unanswered = unanswered;
     this.sdk = new Client(
       { name: 'skillwright', title: 'Skillwright', version },
@@ -106,13 +108,15 @@ export class ServerClient {
       this.#refuse('answered a request that was not made');
     };
     this.sdk.setRequestHandler('elicitation/create', ({ params }) => {
-      onQuestion?.();
+      askingSources?.add(source.id);
       return this.#askCaller(putBack(params as ElicitParams));
     });
     this.sdk.setNotificationHandler('notifications/message', ({ params }) => {
       this.#onlyCall()?.run.log(logLine(params), params.level);
     });
-    this.sdk.setNotificationHandler('notifications/tools/list_changed', onToolsChanged);
+    this.sdk.setNotificationHandler('notifications/tools/list_changed', () =>
+      scheduleRefresh(remote, source.id),
+    );
   }
 
   /** Begins a call, which receives the server's notifications and questions until the returned function is called. */
