@@ -4,7 +4,10 @@
  * vectors stay until the owner's entry is reloaded; the search ignores a match whose memory is gone.
  */
 import { setImmediate as turn } from 'node:timers/promises';
+import type { Handle } from '../../adapters/database/database.ts';
 import { compare, nearestOf, wordsOf } from './codes.ts';
+import type { OwnerRow } from './owners.store.ts';
+import { codeBefore, listCodes } from './vectors.store.ts';
 
 /** Bytes of all owners together; the least recently used owner is evicted first. */
 const cacheBytesMax = 64 * 1024 * 1024;
@@ -19,12 +22,6 @@ const comparedMax = 8_000;
 /** An entry is reloaded when it has more codes than the owner's memories times `excess` plus `excessMin`. */
 const excess = 1.25;
 const excessMin = 256;
-
-export interface CodeRow {
-  readonly n: number;
-  readonly seq: number;
-  readonly code: Uint8Array;
-}
 
 interface CachedCodes {
   readonly key: string;
@@ -42,16 +39,11 @@ interface CachedCodes {
   reading: Promise<unknown>;
 }
 
-export interface OwnerCodes {
-  /** Identifies the owner and the model. */
-  readonly key: string;
+/** The codes of an owner's memories by a model. */
+interface OwnerCodes {
+  readonly owner: Pick<OwnerRow, 'id' | 'kind' | 'count'>;
+  readonly model: number;
   readonly dimensions: number;
-  /** How many memories the owner has. */
-  readonly count: number;
-  /** Up to `max` codes after the number `n`, in order. */
-  rows(n: number, max: number): Promise<readonly CodeRow[]>;
-  /** The number after which the newest `last` codes begin; 0 if there are fewer. */
-  before(last: number): Promise<number>;
 }
 
 export class CodeCache {
@@ -66,13 +58,14 @@ export class CodeCache {
 
   /** The numbers of the owner's `most` memories whose codes differ least from `code`. */
   async nearest(
-    owner: OwnerCodes,
+    db: Handle,
+    searched: OwnerCodes,
     code: Uint8Array,
     most: number,
     mayBe: ((seq: number) => boolean) | null,
   ): Promise<number[]> {
-    const entry = this.#entryOf(owner);
-    entry.reading = entry.reading.catch(() => {}).then(() => readOn(entry, owner));
+    const entry = this.#entryOf(searched);
+    entry.reading = entry.reading.catch(() => {}).then(() => readOn(db, entry, searched));
     await entry.reading;
     this.#makeRoom();
     const { length, seqs, codes } = entry;
@@ -90,7 +83,8 @@ export class CodeCache {
     this.#entries.clear();
   }
 
-  #entryOf({ key, dimensions, count }: OwnerCodes): CachedCodes {
+  #entryOf({ owner: { id, count }, model, dimensions }: OwnerCodes): CachedCodes {
+    const key = `${id}/${model}`;
     const known = this.#entries.get(key);
     this.#entries.delete(key);
     const isFit = known !== undefined && known.length <= count * excess + excessMin;
@@ -117,10 +111,12 @@ function emptyEntry(key: string, words: number, bytes: number): CachedCodes {
 
 const sizeOf = ({ seqs, codes }: CachedCodes) => seqs.byteLength + codes.byteLength;
 
-async function readOn(entry: CachedCodes, owner: OwnerCodes): Promise<void> {
+async function readOn(db: Handle, entry: CachedCodes, { owner, model }: OwnerCodes): Promise<void> {
   for (;;) {
-    if (entry.read === 0 && owner.count > entry.most) entry.read = await owner.before(entry.most);
-    const rows = await owner.rows(entry.read, readMax);
+    if (entry.read === 0 && owner.count > entry.most) {
+      entry.read = await codeBefore(db, owner, model, entry.most);
+    }
+    const rows = await listCodes(db, owner, { model, n: entry.read, max: readMax });
     for (const { n, seq, code } of rows) {
       entry.read = n;
       if (code.length === entry.words * 4) add(entry, seq, code);

@@ -9,14 +9,10 @@ import { CodeCache } from './code-cache.ts';
 import { codeOf, similarity, vectorOf } from './codes.ts';
 import { findModel } from './embedding-models.store.ts';
 import { type OwnerRow, ownerKinds } from './owners.store.ts';
-
 import { type Query, queryOf } from './query.ts';
 import type { VectorIndex } from './vector-index.ts';
 import {
-  codeBefore,
   hasVectors,
-  listCodes,
-  listCodesTogether,
   listTagged,
   nearestCodes,
   type SeenOwners,
@@ -120,15 +116,9 @@ async function candidates(
   const tagged = tag === undefined ? null : new Set(await listTagged(read, seen, tag));
   const mayBe = tagged === null ? null : (seq: number) => tagged.has(seq);
   const found: number[] = [];
-  for (const { id, kind, count } of owners) {
-    const list = kind === ownerKinds.together ? listCodesTogether : listCodes;
-    const key = `${id}/${model}`;
-    const owner = {
-      ...{ key, dimensions, count },
-      rows: (n: number, max: number) => list(read, { owner: id, model, n, max }),
-      before: (last: number) => codeBefore(read, seenOf([{ id, kind }]), model, last),
-    };
-    found.push(...(await codes.nearest(owner, code, comparedMax, mayBe)));
+  for (const owner of owners) {
+    const searched = { owner, model, dimensions };
+    found.push(...(await codes.nearest(read, searched, code, comparedMax, mayBe)));
   }
   return found;
 }

@@ -3,6 +3,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { locked } from '../../adapters/database/locked.ts';
 import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import { type OwnerRow, ownerKinds } from './owners.store.ts';
 
 /** Whether another organization has vectors of the model. */
 export async function hasVectorsElsewhere(
@@ -154,19 +155,29 @@ export async function setModel(tx: Transaction, model: number, seqs: readonly nu
     .execute();
 }
 
-/** SQLite: up to `max` codes of an owner after the number `n`. */
-export const listCodes = allRows<{ owner: number; model: number; n: number; max: number }>()(
-  (db, p) =>
-    db
-      .selectFrom('memory_codes')
-      .select(['n', 'seq', 'code'])
-      .where('owner', '=', p('owner'))
-      .where('model', '=', p('model'))
-      .where('n', '>', p('n'))
-      .orderBy('n')
-      .limit(p('max')),
+/** Whose codes are read. */
+type CodesOwner = Pick<OwnerRow, 'id' | 'kind'>;
+
+/** SQLite: up to `max` codes of an owner after the number `n`, in order. */
+export function listCodes(
+  db: Handle,
+  { id: owner, kind }: CodesOwner,
+  page: { readonly model: number; readonly n: number; readonly max: number },
+) {
+  return (kind === ownerKinds.together ? listCodesTogether : listOwnCodes)(db, { owner, ...page });
+}
+
+const listOwnCodes = allRows<{ owner: number; model: number; n: number; max: number }>()((db, p) =>
+  db
+    .selectFrom('memory_codes')
+    .select(['n', 'seq', 'code'])
+    .where('owner', '=', p('owner'))
+    .where('model', '=', p('model'))
+    .where('n', '>', p('n'))
+    .orderBy('n')
+    .limit(p('max')),
 );
-export const listCodesTogether = allRows<{
+const listCodesTogether = allRows<{
   owner: number;
   model: number;
   n: number;
@@ -221,17 +232,17 @@ export async function hasVectors(db: Handle, seen: SeenOwners, model: number): P
   return false;
 }
 
-/** The number of the code before the newest `last` codes; 0 if there is none. */
+/** The number of the code before the newest `last` codes of an owner; 0 if there is none. */
 export async function codeBefore(
   db: Handle,
-  seen: SeenOwners,
+  { id, kind }: CodesOwner,
   model: number,
   last: number,
 ): Promise<number> {
   const row = await db.kysely
     .selectFrom('memory_codes')
     .select('n')
-    .where(isSeen(seen))
+    .where(kind === ownerKinds.together ? 'together' : 'owner', '=', id)
     .where('model', '=', model)
     .orderBy('n', 'desc')
     .limit(1)
