@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
+import type { ModelError } from '../../src/adapters/models/model.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { Credentials } from '../../src/core/credentials/credentials.ts';
@@ -15,6 +16,8 @@ const page = { limit: 50, offset: 0 };
 const apiKey = 'sk-of-the-provider-0123456789';
 const source = 'organization';
 const baseUrl = 'https://gateway.example/v1';
+/** The platform's own account with openai. */
+const platform = { apiKey: 'sk-of-the-platform', baseUrl: 'https://platform.example/v1' };
 
 /** All that the table holds, as text. */
 async function storedIn(database: Database): Promise<string> {
@@ -57,8 +60,9 @@ describe.each(await engines())('on $name', (engine) => {
     for (const organization_id of ['acme', 'globex']) {
       await apiKeys.issue({ client_name: 'a client', scopes: ['*'], organization_id });
     }
+    const config = { providers: new Map([['openai', platform]]) };
     const processWith = (cipher: Cipher | null, on = database) =>
-      new Credentials({ database: on, clock }, cipher);
+      new Credentials({ database: on, clock, config }, cipher);
     return {
       clock,
       database,
@@ -281,6 +285,51 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await keyless.list('acme', page)).total).toBe(2);
     await keyless.remove('acme', 'openai');
     expect(await keyless.settingsOf('acme', 'openai')).toBeUndefined();
+  });
+
+  test('a call has the credentials of its organization, else those of the platform', async () => {
+    const { credentials } = await world();
+    await credentials.replace('acme', 'openai', { api_key: apiKey });
+    const settings = (organization: string, model: string) =>
+      credentials.settingsForModel(organization, model);
+
+    expect(await settings('acme', 'openai/gpt')).toEqual({
+      ...{ apiKey, source, isOpen: false },
+      baseUrl: platform.baseUrl,
+    });
+    expect(await settings('globex', 'openai/gpt')).toEqual(platform);
+    expect(await settings('acme', 'other/model')).toBeUndefined();
+
+    await credentials.replace('acme', 'openai', { base_url: baseUrl });
+    // The platform's key serves no other address.
+    expect(await settings('acme', 'openai/gpt')).toEqual({
+      ...{ apiKey: null, source, isOpen: true },
+      baseUrl,
+    });
+    await expect(settings('acme', 'openai')).rejects.toMatchObject({ fault: 'credentials' });
+  });
+
+  test('a call whose credentials cannot be decrypted fails for good, and one whose cannot be read may be repeated', async () => {
+    const { credentials, processWith, database } = await world();
+    await credentials.replace('acme', 'openai', { api_key: apiKey });
+    const failure = (of: Credentials) =>
+      of.settingsForModel('acme', 'openai/gpt').catch((error: unknown) => error as ModelError);
+    const broken = Object.create(database, {
+      read: {
+        get() {
+          throw new Error('the database is gone');
+        },
+      },
+    }) as Database;
+
+    expect(await failure(processWith(null))).toMatchObject({
+      fault: 'credentials',
+      message: expect.stringContaining('ENCRYPTION_KEY is not set'),
+    });
+    expect(await failure(processWith(new Cipher(randomBytes(32)), broken))).toMatchObject({
+      fault: 'unavailable',
+      message: 'The credentials for openai cannot be read',
+    });
   });
 
   test('a key that was copied to another organization, provider or address cannot be decrypted', async () => {

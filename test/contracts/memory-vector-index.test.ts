@@ -12,6 +12,7 @@ import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
+const credentials = { settingsForModel: async () => undefined };
 const own = { organizationId: 'default', agentId: 'default' };
 const log = createLogger('silent');
 const servers = (await engines()).filter(({ name }) => name === 'PostgreSQL');
@@ -39,7 +40,12 @@ async function world(database: Database) {
   };
   const embedder = new Embedder(
     { database, clock, log },
-    { name: 'local/angles', embeddings: { embed } as Embeddings, prices: new Prices([]) },
+    {
+      name: 'local/angles',
+      embeddings: { embed } as Embeddings,
+      credentials,
+      prices: new Prices([]),
+    },
     () => {},
   );
   const index = new VectorIndex({ database, clock, log }, 0);

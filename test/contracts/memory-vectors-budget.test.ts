@@ -10,6 +10,8 @@ import { engines } from '../support/databases.ts';
 import { own, vectorsWorld } from '../support/vectors-world.ts';
 import { anyWriter } from '../support/writers.ts';
 
+const credentials = { settingsForModel: async () => undefined };
+
 describe.each(await engines())('on $name', (engine) => {
   test('questions at the same time get no more tokens together than a budget has left', async () => {
     const { database, clock, budget, usage } = await vectorsWorld(engine);
@@ -23,7 +25,12 @@ describe.each(await engines())('on $name', (engine) => {
     };
     const embedder = new Embedder(
       { database, clock, log: createLogger('silent') },
-      { name: 'local/small', embeddings: { embed } as Embeddings, prices: new Prices([]) },
+      {
+        name: 'local/small',
+        embeddings: { embed } as Embeddings,
+        credentials,
+        prices: new Prices([]),
+      },
       () => {},
     );
     // Each of the questions reserves its 16 bytes.

@@ -431,7 +431,7 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('the encryption key with DAT
 /** The API key that a platform has stored for openai, decrypted with the encryption key. */
 async function keyIn(on: Platform, key: Buffer, organization: string) {
   const credentials = new Credentials(
-    { database: on.database, clock: systemClock },
+    { database: on.database, clock: systemClock, config: { providers: new Map() } },
     new Cipher(key),
   );
   const settings = await credentials.settingsOf(organization, 'openai');

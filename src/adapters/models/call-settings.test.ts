@@ -16,16 +16,15 @@ afterAll(() => provider.close());
 
 function ask(model: string, changes: Partial<ModelCall> = {}) {
   const models = new ProviderModels({
-    settingsOf: async (_organization, name) => ({
-      apiKey: 'key',
-      baseUrl: name === 'anthropic' ? provider.anthropicBaseUrl : provider.openaiBaseUrl,
-    }),
     clock: systemClock,
     silence: { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 },
   });
   return models.call({
     model,
-    organizationId: 'default',
+    settings: {
+      apiKey: 'key',
+      baseUrl: model.startsWith('anthropic/') ? provider.anthropicBaseUrl : provider.openaiBaseUrl,
+    },
     system: '',
     messages: [{ role: 'user', text: 'Hello?' }],
     tools: [],

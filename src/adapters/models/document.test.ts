@@ -27,12 +27,11 @@ afterAll(() => provider.close());
 function ask(kind: string, changes: Partial<ModelCall> = {}, idleMs = 10_000) {
   const models = new ProviderModels({
     clock: systemClock,
-    settingsOf: async () => ({ apiKey: 'sk-secret', baseUrl: provider.openaiBaseUrl }),
     silence: { firstTokenMs: idleMs, betweenMs: idleMs, keepAliveMs: 60_000 },
   });
   return models.call({
     model: `${kind}/some-model`,
-    organizationId: 'default',
+    settings: { apiKey: 'sk-secret', baseUrl: provider.openaiBaseUrl },
     system: '',
     messages: [{ role: 'user', text: 'Hello?' }],
     tools: [{ name: 'weather', description: 'Tells it.', parameters: { type: 'object' } }],

@@ -13,8 +13,8 @@ import {
   type Access,
   accessTo,
   embeddingsFault,
+  type ProviderSettings,
   partsOfModel,
-  type SettingsOf,
 } from './providers.ts';
 import { connectionFault, type WireFault } from './wire.ts';
 
@@ -25,7 +25,8 @@ const dimensionsMax = 8_192;
 export interface EmbeddingCall {
   /** `provider/model`. */
   readonly model: string;
-  readonly organizationId: string;
+  /** How the provider is reached; undefined where nothing is known of it. */
+  readonly settings: ProviderSettings | undefined;
   /** At least one; none of them empty. */
   readonly texts: readonly string[];
   /** The longest time until the whole answer. */
@@ -44,29 +45,23 @@ export class TextsRefusedError extends ModelError {}
 
 /** Makes vectors at the providers. */
 export class Embeddings {
-  readonly settingsOf: SettingsOf;
   readonly clock: Clock;
 
-  /** A ModelError of `settingsOf` is the error of the call. */
-  constructor(settingsOf: SettingsOf, clock: Clock) {
-    this.settingsOf = settingsOf;
+  constructor(clock: Clock) {
     this.clock = clock;
   }
 
   /** Throws only ModelErrors. */
   embed(call: EmbeddingCall): Promise<EmbeddingAnswer> {
-    return embed(this, call);
+    return embed(this.clock, call);
   }
 }
 
-async function embed(
-  { clock, settingsOf }: Embeddings,
-  call: EmbeddingCall,
-): Promise<EmbeddingAnswer> {
+async function embed(clock: Clock, call: EmbeddingCall): Promise<EmbeddingAnswer> {
   const { provider, name } = partsOfModel(call.model);
   const fault = embeddingsFault(provider);
   if (fault !== null) throw new ModelError('credentials', fault);
-  const access = accessTo(provider, await settingsOf(call.organizationId, provider));
+  const access = accessTo(provider, call.settings);
   const failed = (wireFault: WireFault, usage = nothingReported) =>
     failureOf(wireFault, { access, name, text: '', usage, seenBytes: 0 }, clock);
   const deadline = AbortSignal.timeout(call.timeoutMs);

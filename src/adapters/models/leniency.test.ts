@@ -46,13 +46,12 @@ async function serverOf(answer: (response: ServerResponse) => void, silence = pa
   const models = new ProviderModels({
     clock: systemClock,
     silence,
-    settingsOf: async () => ({ apiKey: 'key', baseUrl }),
   });
   return {
     ask: (model: string, onText: (delta: string) => void = () => {}) =>
       models.call({
         model,
-        organizationId: 'default',
+        settings: { apiKey: 'key', baseUrl },
         system: '',
         messages: [{ role: 'user', text: 'Hello?' }],
         tools: [],

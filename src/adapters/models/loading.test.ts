@@ -24,9 +24,9 @@ async function run(program: string, environment: Record<string, string> = {}) {
     const clock = { now: Date.now, monotonic: Date.now };
     const silence = { firstTokenMs: 60_000, betweenMs: 60_000, keepAliveMs: 60_000 };
     const baseUrl = process.env.PROVIDER;
-    const models = new ProviderModels({ clock, silence, settingsOf: async () => ({ apiKey: 'key', baseUrl }) });
+    const models = new ProviderModels({ clock, silence });
     const ask = (model, changes) => models.call({
-      model, organizationId: 'default', system: 'Be brief.', tools: [], maxOutputTokens: 100,
+      model, settings: { apiKey: 'key', baseUrl }, system: 'Be brief.', tools: [], maxOutputTokens: 100,
       messages: [{ role: 'user', text: 'Hello?' }], signal: new AbortController().signal,
       onText() {}, ...changes,
     }).then(({ finish }) => finish, ({ fault }) => fault);

@@ -4,6 +4,8 @@
  * caller decides on retries.
  */
 
+import type { ProviderSettings } from './providers.ts';
+
 /** Tokens of a call; null where the provider did not report them. */
 export interface Usage {
   readonly prompt: number | null;
@@ -96,7 +98,8 @@ export type Effort = (typeof efforts)[number];
 export interface ModelCall {
   /** `provider/model`; the model's name may have further slashes. */
   readonly model: string;
-  readonly organizationId: string;
+  /** How the provider is reached; undefined where nothing is known of it. */
+  readonly settings: ProviderSettings | undefined;
   readonly system: string;
   /** Ends with a message of the user or of tools. */
   readonly messages: readonly DialogueMessage[];

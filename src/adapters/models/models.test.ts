@@ -43,21 +43,21 @@ const silence = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 }
 const clock = { now: () => noon, monotonic: () => 0 };
 
 function modelsFor(settings: Partial<ProviderSettings> = {}, silent = silence): Models {
-  return new ProviderModels({
-    settingsOf: async (_organization, name) => ({
-      apiKey: key,
-      baseUrl: name === 'anthropic' ? provider.anthropicBaseUrl : provider.openaiBaseUrl,
-      ...settings,
-    }),
-    clock,
-    silence: silent,
-  });
+  const models = new ProviderModels({ clock, silence: silent });
+  return {
+    call: (call) => models.call({ ...call, settings: { ...settingsOf(call.model), ...settings } }),
+  };
+}
+
+function settingsOf(model: string): ProviderSettings {
+  const isAnthropic = model.startsWith('anthropic/');
+  return { apiKey: key, baseUrl: isAnthropic ? provider.anthropicBaseUrl : provider.openaiBaseUrl };
 }
 
 function callOf(kind: string, changes: Partial<ModelCall> = {}): ModelCall {
   return {
     model: `${kind}/some-model`,
-    organizationId: 'default',
+    settings: undefined,
     system: 'Be brief.',
     messages: [{ role: 'user', text: 'Hello?' }],
     tools: [],
@@ -656,13 +656,7 @@ test('Anthropic is reached with and without the version in its base url', async 
 });
 
 test('a provider with a base url needs no key, and gets none', async () => {
-  const models = new ProviderModels({
-    clock,
-    silence,
-    settingsOf: async () => ({ apiKey: null, baseUrl: provider.openaiBaseUrl }),
-  });
-
-  await models.call(callOf('ollama'));
+  await modelsFor({ apiKey: null, baseUrl: provider.openaiBaseUrl }).call(callOf('ollama'));
 
   expect(lastRequest().headers).not.toHaveProperty('authorization');
 });
@@ -670,11 +664,7 @@ test('a provider with a base url needs no key, and gets none', async () => {
 describe('credentials', () => {
   const nothingSpent = { prompt: 0, completion: 0 };
   const failWith = (settings: ProviderSettings | undefined, model: string) =>
-    failureOf(
-      new ProviderModels({ clock, silence, settingsOf: async () => settings }).call(
-        callOf('openai', { model }),
-      ),
-    );
+    failureOf(new ProviderModels({ clock, silence }).call(callOf('openai', { model, settings })));
 
   test.each<[string, ProviderSettings | undefined, string]>([
     ['openai/gpt', undefined, 'set OPENAI_API_KEY, or store credentials for the organization'],
@@ -718,37 +708,6 @@ describe('credentials', () => {
       );
     },
   );
-
-  test('unreadable settings are a retryable fault, and its message does not name the cause', async () => {
-    const models = new ProviderModels({
-      clock,
-      silence,
-      settingsOf: async () => {
-        throw new Error('the database is gone');
-      },
-    });
-
-    const failure = await failureOf(models.call(callOf('openai')));
-
-    expect(failure).toMatchObject({ fault: 'unavailable', usage: nothingSpent });
-    expect(failure.message).not.toContain('database');
-  });
-
-  test('each organization has its own', async () => {
-    const models = new ProviderModels({
-      clock,
-      silence,
-      settingsOf: async (organizationId) => ({
-        apiKey: `key-of-${organizationId}`,
-        baseUrl: provider.openaiBaseUrl,
-      }),
-    });
-
-    for (const organizationId of ['one', 'other']) {
-      await models.call(callOf('openai', { organizationId }));
-      expect(lastRequest().headers['authorization']).toBe(`Bearer key-of-${organizationId}`);
-    }
-  });
 });
 
 test('concurrent calls each get their own answer', async () => {

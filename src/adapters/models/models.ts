@@ -19,7 +19,7 @@ import {
   type Models,
   nothingSpent,
 } from './model.ts';
-import { type Access, accessTo, partsOfModel, type SettingsOf } from './providers.ts';
+import { type Access, accessTo, partsOfModel } from './providers.ts';
 import { withReasoning } from './reasoning.ts';
 import { Wire, type WireFault } from './wire.ts';
 import type { SilenceLimits } from './wire-timers.ts';
@@ -30,8 +30,6 @@ type OnCall = (call: {
 }) => void;
 
 interface ModelsOptions {
-  /** A ModelError that it throws is the error of the call. */
-  readonly settingsOf: SettingsOf;
   /** A longer silence ends the call. */
   readonly silence: SilenceLimits;
   readonly clock: Clock;
@@ -43,13 +41,11 @@ interface ModelsOptions {
 export class ProviderModels implements Models {
   readonly #clock: Clock;
   readonly #silence: SilenceLimits;
-  readonly #settingsOf: SettingsOf;
   readonly #onCall: OnCall;
 
-  constructor({ clock, silence, settingsOf, onCall = () => {} }: ModelsOptions) {
+  constructor({ clock, silence, onCall = () => {} }: ModelsOptions) {
     this.#clock = clock;
     this.#silence = silence;
-    this.#settingsOf = settingsOf;
     this.#onCall = onCall;
   }
 
@@ -69,7 +65,7 @@ export class ProviderModels implements Models {
 
   async #makeCall(call: ModelCall): Promise<ModelAnswer> {
     const { provider, name } = partsOfModel(call.model);
-    const access = accessTo(provider, await this.#readSettings(call.organizationId, provider));
+    const access = accessTo(provider, call.settings);
     const { protocol } = access;
     const answer = new AnswerSoFar(protocol, call.onText);
     const { signal, timeoutMs, firstByteTimeoutMs } = call;
@@ -92,16 +88,6 @@ export class ProviderModels implements Models {
     const seenBytes = answer.seenBytes + Buffer.byteLength(wire.parser.state.reasoning?.text ?? '');
     const failed = { access, name, text: answer.text(), usage, seenBytes };
     throw failureOf(wire.fault ?? { kind: 'malformed', detail: endedEarly }, failed, this.#clock);
-  }
-
-  async #readSettings(organizationId: string, provider: string) {
-    try {
-      return await this.#settingsOf(organizationId, provider);
-    } catch (cause) {
-      if (cause instanceof ModelError) throw cause;
-      const message = `The credentials for ${provider} cannot be read`;
-      throw new ModelError('unavailable', message, { cause });
-    }
   }
 }
 

@@ -18,12 +18,6 @@ export interface ProviderSettings {
   readonly source?: SettingsSource;
 }
 
-/** An organization's settings for a provider; undefined when there are none. */
-export type SettingsOf = (
-  organizationId: string,
-  provider: string,
-) => Promise<ProviderSettings | undefined>;
-
 /** The environment, or what is stored for an organization. */
 export type SettingsSource = 'platform' | 'organization';
 

@@ -10,7 +10,7 @@ import { MemoryVectors } from '../../core/memories/embed-memories.ts';
 import { Meaning } from '../../core/memories/meaning.ts';
 import { VectorIndex } from '../../core/memories/vector-index.ts';
 import { newId } from '../../kernel/ids.ts';
-import { providerSettings, warnOfModel } from './provider-settings.ts';
+import { warnOfModel } from './warn-of-model.ts';
 
 export type ComposedEmbeddings = ReturnType<typeof composeEmbeddings>;
 
@@ -23,8 +23,8 @@ export function composeEmbeddings(
 ) {
   const { database, clock, config, log } = context;
   warnOfModel('EMBEDDING_MODEL', name, { providers: config.providers, log });
-  const embeddings = new Embeddings(providerSettings(config.providers, credentials), clock);
-  const model = { name, embeddings, prices: new Prices(config.modelPrices) };
+  const embeddings = new Embeddings(clock);
+  const model = { name, embeddings, credentials, prices: new Prices(config.modelPrices) };
   const embedder = new Embedder(context, model, ({ purpose, outcome, usage, cost }) => {
     metrics.embedded({ purpose, outcome });
     if (usage !== null) metrics.tokensUsed(usage, cost);

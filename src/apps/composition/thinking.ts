@@ -13,7 +13,7 @@ import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { SkillFolders } from '../../core/skills/sources/skill-folders.ts';
 import { ModelThinking } from '../../core/thinking/thinking.ts';
 import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
-import { providerSettings, warnOfModel } from './provider-settings.ts';
+import { warnOfModel } from './warn-of-model.ts';
 
 /** Of other slices. */
 interface ThinkingSlices {
@@ -42,13 +42,13 @@ export function composeThinking(
       betweenMs: config.modelSilenceTimeoutMs,
       keepAliveMs: config.modelKeepAliveTimeoutMs,
     },
-    settingsOf: providerSettings(providers, credentials),
   });
   return new ModelThinking({
     context,
     agents,
     apiKeys,
     conversations,
+    credentials,
     skills,
     models,
     skillFolders: new SkillFolders(definitions),

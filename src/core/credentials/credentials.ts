@@ -12,12 +12,18 @@ import {
   decryptValue,
   encryptValue,
 } from '../../adapters/database/sealed-values.ts';
-import { type ProviderSettings, providerPattern } from '../../adapters/models/providers.ts';
+import { ModelError } from '../../adapters/models/model.ts';
+import {
+  type ProviderSettings,
+  partsOfModel,
+  providerPattern,
+} from '../../adapters/models/providers.ts';
 import { baseUrlFault } from '../../kernel/base-url.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import type { Cipher } from '../../kernel/encryption.ts';
 import { invalid, notFound } from '../../kernel/errors.ts';
 import { ShortCache } from '../../kernel/short-cache.ts';
+import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
 import {
   type CredentialRow,
@@ -52,14 +58,24 @@ const keyOf = (organizationId: string, provider: string) => `${organizationId}/$
 export class Credentials {
   readonly #database: Database;
   readonly #clock: Clock;
+  /** Those of the platform, by name. */
+  readonly #providers: Config['providers'];
   readonly #cipher: Cipher | null;
   /** By `keyOf`; null for a provider without credentials of the organization. */
   readonly #cache: ShortCache<CredentialRow | null>;
 
   /** `cipher` is null without an encryption key: API keys can be neither stored nor used then. */
-  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>, cipher: Cipher | null) {
+  constructor(
+    {
+      database,
+      clock,
+      config,
+    }: Pick<Context, 'database' | 'clock'> & { readonly config: Pick<Config, 'providers'> },
+    cipher: Cipher | null,
+  ) {
     this.#database = database;
     this.#clock = clock;
+    this.#providers = config.providers;
     this.#cipher = cipher;
     this.#cache = new ShortCache(clock, cacheMs, cachedMax);
   }
@@ -119,6 +135,28 @@ export class Credentials {
     );
     if (!wasThere) throw credentialsNotFound();
     this.#cache.forget(keyOf(organizationId, provider));
+  }
+
+  /**
+   * How an organization reaches the provider of a model, `provider/model`: with its own credentials, or with those of the
+   * platform; undefined where neither are known. Throws only ModelErrors.
+   */
+  async settingsForModel(
+    organizationId: string,
+    model: string,
+  ): Promise<ProviderSettings | undefined> {
+    const { provider } = partsOfModel(model);
+    const own = await this.settingsOf(organizationId, provider).catch((cause: unknown) => {
+      const message = `The credentials for ${provider} cannot be read`;
+      throw new ModelError('unavailable', message, { cause });
+    });
+    const platform = this.#providers.get(provider);
+    if (own === undefined) return platform;
+    if ('fault' in own) throw new ModelError('credentials', own.fault);
+    // The platform's address serves an organization's key; its key serves no other address.
+    const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
+    // A credential with an address and no key belongs to a provider that requires none.
+    return { ...own, baseUrl, isOpen: own.apiKey === null };
   }
 
   /**

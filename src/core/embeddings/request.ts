@@ -7,6 +7,7 @@ import type { Prices } from '../../adapters/models/prices.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Logger } from '../../kernel/log.ts';
 import type { Context } from '../context/context.ts';
+import type { Credentials } from '../credentials/credentials.ts';
 import { endCall, type OpenCall, openCall } from '../usage/embedding-calls.ts';
 
 /** Timeouts of requests for queries and for memories. */
@@ -42,6 +43,8 @@ const textsShare = 0.1;
 export interface EmbeddingService {
   readonly name: string;
   readonly embeddings: Embeddings;
+  /** How organizations reach the provider. */
+  readonly credentials: Pick<Credentials, 'settingsForModel'>;
   readonly prices: Prices;
 }
 
@@ -77,12 +80,13 @@ export class EmbeddingRequests {
     const call = await this.#open(owning, given, purpose);
     if (call === null) return null;
     const { organizationId } = owning;
-    const request = { organizationId, texts: given, signal: this.#stopping.signal };
-    const timeoutMs = purpose === 'question' ? questionMs : textsMs;
     try {
       const { vectors, usage } = await model.embeddings.embed({
-        ...request,
-        ...{ model: model.name, timeoutMs },
+        model: model.name,
+        settings: await model.credentials.settingsForModel(organizationId, model.name),
+        texts: given,
+        timeoutMs: purpose === 'question' ? questionMs : textsMs,
+        signal: this.#stopping.signal,
       });
       await this.#end(call, usage, purpose);
       const price = model.prices.at(model.name, call.reserved_at);

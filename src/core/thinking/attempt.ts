@@ -4,6 +4,7 @@ import type { Models, ToolMessage } from '../../adapters/models/model.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Context } from '../context/context.ts';
+import type { Credentials } from '../credentials/credentials.ts';
 import { type Attempt, streamOf } from '../jobs/attempt.ts';
 import type { Report } from '../jobs/reports.ts';
 import type { RunPart } from '../journal/run-part.ts';
@@ -24,6 +25,7 @@ export interface ThinkingParts extends GenerationParts {
   readonly agents: Agents;
   readonly apiKeys: ApiKeys;
   readonly skills: SkillRegistry;
+  readonly credentials: Credentials;
   readonly models: Models;
   readonly skillFolders: SkillFolders;
 }

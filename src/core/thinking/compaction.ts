@@ -139,9 +139,12 @@ async function call(
   prompt: string,
 ): Promise<ModelAnswer> {
   try {
-    return await attempt.parts.models.call({
+    const { models, credentials } = attempt.parts;
+    const { organization_id } = attempt.run.job;
+    return await models.call({
       ...generation.call,
       model: begun.model,
+      settings: await credentials.settingsForModel(organization_id, begun.model),
       system,
       schema: undefined,
       // The agent's settings are for its answers, and not every model accepts them.

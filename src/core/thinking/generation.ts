@@ -11,7 +11,7 @@ export interface Generation {
   /** The step of the part of the run that asks, null for the run itself. */
   readonly parent: number | null;
   /** What its calls of the model have in common. */
-  readonly call: Omit<ModelCall, 'messages' | 'tools' | 'maxOutputTokens' | 'onText'>;
+  readonly call: Omit<ModelCall, 'settings' | 'messages' | 'tools' | 'maxOutputTokens' | 'onText'>;
   /** The version of the agent. */
   readonly agentVersion: number;
   /** Whether the agent may give tasks to others. */

@@ -238,10 +238,12 @@ async function stream(
     report(attempt, { type: 'token', data: { step: call.n, text } }),
   );
   try {
-    return await attempt.parts.models.call({
+    const { models, credentials } = attempt.parts;
+    return await models.call({
       ...generation.call,
       ...taken,
       model,
+      settings: await credentials.settingsForModel(attempt.run.job.organization_id, model),
       messages,
       tools,
       maxOutputTokens: call.output,

@@ -171,14 +171,7 @@ async function continueGeneration(
   const generation: Generation = {
     ...known,
     parent: part.step,
-    call: {
-      ...called,
-      organizationId: run.job.organization_id,
-      model,
-      system,
-      schema: request.schema,
-      signal,
-    },
+    call: { ...called, model, system, schema: request.schema, signal },
     agentVersion: agent.version,
     mayDelegate: agent.agents !== '[]',
     fallbacks: fallbacksOf(agent),
