@@ -133,7 +133,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { submit, attempt, worker, row, database } = world;
       const first = await submit({ jobKey: replace });
       await attempt(first.id, { kind: 'aborted' });
-      await worker('without', { isLoaded: () => false }).perform(first.id);
+      await worker('without', { canRun: () => false }).perform(first.id);
 
       const second = await submit({ jobKey: replace });
 

@@ -231,7 +231,7 @@ describe.each(await engines())('on $name', (engine) => {
       const job = await submit({ timing: { expiresInMs: hour } });
       await attempt(job.id, { kind: 'aborted' });
       expect(await row(job.id)).toMatchObject({ status: 'queued', attempt: 0 });
-      await worker('without', { isLoaded: () => false }).perform(job.id);
+      await worker('without', { canRun: () => false }).perform(job.id);
 
       clock.advance(2 * hour);
       await recovery.sweep();
@@ -262,7 +262,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { submit, clock, worker, recovery, row } = await jobsWorld(engine);
       const job = await submit({ timing: { expiresInMs: hour } });
       // This worker cannot run the skill, and puts the job back.
-      await worker('without', { isLoaded: () => false }).perform(job.id);
+      await worker('without', { canRun: () => false }).perform(job.id);
       expect(await row(job.id)).toMatchObject({ status: 'queued', attempt: 0, started_at: null });
 
       clock.advance(hour);

@@ -237,7 +237,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('of a skill that another process has only just brought is handed on', async () => {
       const world = await jobsWorld(engine);
-      const old = world.worker('old', { absentMs: 60_000, isLoaded: (name) => name !== newName });
+      const old = world.worker('old', { absentMs: 60_000, canRun: (name) => name !== newName });
       const job = await world.submit({ skill: newSkill });
       await registerNew(world, [newSkill]);
 
@@ -251,7 +251,7 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await jobsWorld(engine);
       const other = world.worker('other', {
         absentMs: 60_000,
-        isLoaded: (name) => name !== newName,
+        canRun: (name) => name !== newName,
       });
       const job = await world.submit({ skill: newSkill });
       await registerNew(world, [newSkill]);

@@ -69,9 +69,9 @@ async function processOn(database: Database, clock: ManualClock) {
   const waitEnds = new WaitEnds(context, running);
   const unconfirmed = openUnconfirmedClaims(context, {} as Settler, running, 1);
   const places = new Places(context, skills, running);
-  const worker = { turns: new Map(), isLoaded: () => true, claimedBy: 1 };
+  const worker = { turns: new Map(), loadedSkills: { canRun: () => true }, claimedBy: 1 };
   const admission = new Admission(context, { skills, apiKeys, unconfirmed, places }, worker);
-  const acceptor = new Acceptor(context, admission, {} as Settler, () => {});
+  const acceptor = new Acceptor(context, admission, {} as Settler, new Map());
   const conversations = new Conversations({ database });
   const execution = new Execution(context, { skills, agents, conversations, acceptor });
   const secrets = new SigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);

@@ -422,9 +422,8 @@ describe.each((await engines()).filter(({ name }) => name === 'SQLite'))(
       const row = await world.row((await world.submit()).id);
       const { queue } = await inMemory();
       const process = await startProcess(world, { queue, bus: null }, turns);
-      const acceptor = new Acceptor(world.context, world.admission, world.settler, (job) =>
-        process.runner.begin(job),
-      );
+      const runners = new Map([[name, process.runner] as const]);
+      const acceptor = new Acceptor(world.context, world.admission, world.settler, runners);
       await insertAll(world, [{ ...row, id: newId(), organization_id: 'acme' }]);
       process.runner.start();
 

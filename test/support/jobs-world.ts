@@ -41,7 +41,6 @@ import type { Settled } from '../../src/core/jobs/settle-effects.ts';
 import { StatusStream } from '../../src/core/jobs/status-events.ts';
 import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
 import type { Turns } from '../../src/core/jobs/turns.ts';
-import type { YieldSlot } from '../../src/core/jobs/yielding.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { SkillSettings } from '../../src/core/skills/settings.ts';
@@ -85,11 +84,11 @@ export interface Worker {
 
 /** What differs from worker to worker. */
 interface WorkerOptions {
-  isLoaded?(skill: string): boolean;
+  canRun?(skill: string): boolean;
   /** How long a job waits for a skill that no live process has loaded. */
   absentMs?: number;
   /** Yields the slot of a run, as a worker in a cluster does. */
-  yieldSlot?: YieldSlot;
+  yieldSlot?(queue: JobQueue, organizationId: string): () => void;
 }
 
 export interface JobsWorld extends Worker {
@@ -217,7 +216,10 @@ export async function jobsWorld(
     skill('single', { maxAttempts: 1 }),
   ]);
 
-  const workerOf: JobsWorld['worker'] = (writer, { isLoaded, absentMs, yieldSlot } = {}) => {
+  const workerOf: JobsWorld['worker'] = (
+    writer,
+    { canRun = () => true, absentMs, yieldSlot } = {},
+  ) => {
     const warnings: string[] = [];
     const log = createLogger('warn', {
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
@@ -234,7 +236,7 @@ export async function jobsWorld(
     const runs = composeJobRuns(
       context,
       { agents, apiKeys, memories, skills, skillSettings, thinking },
-      { executors: pool, isLoaded: isLoaded ?? (() => true), turns, runners },
+      { executors: pool, loadedSkills: { canRun }, turns, runners },
       { feed, waitKinds, times: absentMs === undefined ? {} : { absentMs } },
     );
     const { admission, performer, running, settler } = runs;
@@ -283,8 +285,9 @@ export async function jobsWorld(
 
   const first = workerOf('first');
   const { admission, running, settler } = first;
-  const acceptorOn = (context: Context) =>
-    new Acceptor(context, admission, settler, (job) => void begun.push(job));
+  const begin = { begin: (job: ClaimedJob) => void begun.push(job) };
+  const beginners = new Map(jobQueues.map((name) => [name, begin]));
+  const acceptorOn = (context: Context) => new Acceptor(context, admission, settler, beginners);
   const acceptor = acceptorOn(base);
   const jobsOn = (on: Database) => {
     const context = { ...base, database: on };

@@ -4,8 +4,9 @@ import type { WaitKind } from '../../adapters/database/tables.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
+import type { LoadedSkills } from '../../core/executors/loaded-skills.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
-import { Admission, type WhyWithdrawn } from '../../core/jobs/admission.ts';
+import { Admission } from '../../core/jobs/admission.ts';
 import { type RunPace, runPace } from '../../core/jobs/attempt.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
 import type { JobFeed } from '../../core/jobs/feed.ts';
@@ -20,7 +21,7 @@ import { Settler } from '../../core/jobs/settle.ts';
 import type { Thinking } from '../../core/jobs/thinking.ts';
 import type { Turns } from '../../core/jobs/turns.ts';
 import { openUnconfirmedClaims } from '../../core/jobs/unconfirmed-claims.ts';
-import { createYieldSlot } from '../../core/jobs/yielding.ts';
+import { YieldedSlots } from '../../core/jobs/yielding.ts';
 import { sleep } from '../../core/journal/sleep.ts';
 import type { WaitKinds, WaitKindVerbs } from '../../core/journal/wait-kinds.ts';
 import type { Memories } from '../../core/memories/memories.ts';
@@ -40,14 +41,12 @@ export interface RunSlices {
   readonly skills: SkillRegistry;
   readonly skillSettings: SkillSettings;
   readonly thinking: Thinking;
-  readonly whyWithdrawn?: WhyWithdrawn;
 }
 
 /** What this process can run. */
 export interface RunWorker {
   readonly executors: Pick<ExecutorPool, 'run'>;
-  /** Whether the executors have loaded a skill, named `category/version/name`. */
-  readonly isLoaded: (skill: string) => boolean;
+  readonly loadedSkills: Pick<LoadedSkills, 'canRun'>;
   /** The turns by queue. */
   readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'giveBack'>>;
   /** The runners by queue, once they are made. */
@@ -95,7 +94,7 @@ export function composeJobRuns(
     memories: new RunMemories(context, slices.memories, slices.agents),
     thinking: slices.thinking,
     waitKinds,
-    yieldSlot: createYieldSlot(runners, config.modelWaitsMax),
+    yieldedSlots: new YieldedSlots(runners, config.modelWaitsMax),
     pace,
   };
   const performer = new Performer(context, {
@@ -105,7 +104,7 @@ export function composeJobRuns(
     running,
     settler,
     // SQLite has recorded the outcome of a run before another could begin.
-    yieldSlot: config.isEmbedded ? undefined : createYieldSlot(runners, config.workerConcurrency),
+    settlingSlots: config.isEmbedded ? null : new YieldedSlots(runners, config.workerConcurrency),
   });
   return {
     running,

@@ -6,10 +6,9 @@ import { BatchEnds, Batches } from '../../core/jobs/batches.ts';
 import { ChildJobs } from '../../core/jobs/child-jobs.ts';
 import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
 import { JobFeed, SharedJobFeed } from '../../core/jobs/feed.ts';
-import type { ClaimedJob } from '../../core/jobs/jobs.store.ts';
 import { Jobs } from '../../core/jobs/jobs.ts';
 import { QueueLimits } from '../../core/jobs/queue-limits.ts';
-import { type JobQueue, queueOf } from '../../core/jobs/queues.ts';
+import type { JobQueue } from '../../core/jobs/queues.ts';
 import { JobRunner } from '../../core/jobs/runner.ts';
 import { StatusStream } from '../../core/jobs/status-events.ts';
 import type { Turns } from '../../core/jobs/turns.ts';
@@ -36,9 +35,7 @@ export function composeJobs(
     const parts = { queue, turns: ofQueue, admission, performer, running, ...times };
     runners.set(queue, new JobRunner(context, parts));
   }
-  const acceptor = new Acceptor(context, admission, settler, (job: ClaimedJob) =>
-    runners.get(queueOf(job.trigger_type))?.begin(job),
-  );
+  const acceptor = new Acceptor(context, admission, settler, runners);
   const { skills, agents, conversations } = slices;
   waitKinds.set('run', new ChildJobs({ skills, agents, admission, acceptor }));
   const executionParts = { skills, agents, conversations, acceptor, pool: worker.pool };

@@ -18,7 +18,6 @@ import { UsageLedger } from '../../core/usage/usage.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Approvals } from '../../platform/approvals/approvals.ts';
 import { QueueState } from '../../platform/queues/queue-state.ts';
-import { whyWithdrawn } from '../../platform/remote-skills/run-remote.ts';
 import { RunEvents } from '../../platform/run-events/run-events.ts';
 import { Schedules } from '../../platform/schedules/schedules.ts';
 import { Tick } from '../../platform/schedules/tick.ts';
@@ -70,15 +69,10 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const thinking = composeThinking(base, used, () => executors?.definitions ?? [], metrics);
   const jobs = composeJobs(
     base,
-    {
-      ...used,
-      thinking,
-      whyWithdrawn: (organizationId: string, skill: string) =>
-        whyWithdrawn(remoteSkills.remote, organizationId, skill),
-    },
+    { ...used, thinking },
     {
       executors: runnersOf(executors ?? noExecutors, remoteSkills.remote, skills),
-      isLoaded: used.isLoaded,
+      loadedSkills: used.loadedSkills,
       pool: executors,
       turns,
     },
@@ -124,7 +118,7 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
   const { config, executors, cluster } = parts;
   const processes = await composeProcesses(parts, base, turns);
   const secrets = await composeSecrets(base, parts.encryptionKey, processes.cluster);
-  const { skills, isLoaded } = await composeSkills(base, executors, processes.cluster);
+  const { skills, loadedSkills } = await composeSkills(base, executors, processes.cluster);
   const metrics = metricsOf(parts);
   const embeddings = await loadEmbeddings(base, secrets.credentials, metrics);
   const meaning = () => embeddings?.meaning ?? null;
@@ -138,7 +132,7 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
     conversations: new Conversations(base),
     ...secrets,
     skills,
-    isLoaded,
+    loadedSkills,
     remoteSkills: composeRemoteSkills(base, parts, skills),
     statistics: new Statistics(base, skills),
     recorder: new Recorder(base),

@@ -81,12 +81,12 @@ export async function openPlatform(
   const jobs = composeJobRuns(
     context,
     { agents, apiKeys, memories, skills, skillSettings, thinking },
-    { executors, isLoaded: () => true, turns: new Map(), runners: new Map(), pace },
+    { executors, loadedSkills: allSkills, turns: new Map(), runners: new Map(), pace },
     { feed: new JobFeed(), waitKinds, times: {} },
   );
   const { admission, settler } = jobs;
   // No job is claimed as it is accepted, because there are no turns.
-  const acceptor = new Acceptor(context, admission, settler, () => {});
+  const acceptor = new Acceptor(context, admission, settler, new Map());
   const childJobs = new ChildJobs({ skills, agents, admission, acceptor });
   waitKinds.set('run', scriptedChildren(script, childJobs));
   const caller = await callerOf(apiKeys, agents, script);
@@ -105,6 +105,9 @@ export async function openPlatform(
     caller,
   };
 }
+
+/** Scripts answer for skills that are not there. */
+const allSkills = { canRun: () => true };
 
 /** The id of the agent whose runs these are. */
 export const agentOf = ({ options: { agentId = 'agent-1' } }: Script) => agentId;

@@ -119,8 +119,7 @@ class ScriptedRunThinking implements RunThinking {
     // Opened before the first await: otherwise the run could be unloaded while other tools wait.
     const scope = outer.open();
     try {
-      const { validateInput } = this.#thinking.standIns.find('a tool call', skill);
-      const issues = validateInput(input);
+      const issues = this.#thinking.standIns.find('a tool call', skill).validateInput(input);
       if (issues !== null) {
         const message = `the input breaks the skill's schema: ${issuesText(issues)}`;
         throw Object.assign(new Error(message), { code: 'validation_error' });

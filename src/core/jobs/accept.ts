@@ -40,7 +40,8 @@ import {
 } from './jobs.store.ts';
 import { hintInTime } from './later.ts';
 import { messageText } from './message-text.ts';
-import { sendHint } from './queues.ts';
+import { type JobQueue, queueOf, sendHint } from './queues.ts';
+import type { JobRunner } from './runner.ts';
 import type { Settler } from './settle.ts';
 import { type JobTiming, timesOf } from './timing.ts';
 
@@ -113,21 +114,24 @@ export type Acceptance =
   /** The conversation that it continues is another user's. */
   | { readonly kind: 'other_user' };
 
-/** Starts a job that was claimed for this process as it was accepted. */
-export type BeginJob = (job: ClaimedJob) => void;
-
 export class Acceptor {
   readonly context: Context;
   readonly admission: Admission;
   readonly settler: Settler;
-  readonly beginJob: BeginJob;
+  readonly runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'begin'>>;
   readonly #requests: Batch<WorkRequest, Acceptance>;
 
-  constructor(context: Context, admission: Admission, settler: Settler, beginJob: BeginJob) {
+  /** `runners`: by queue, once they are made. They begin the jobs that are claimed as they are accepted. */
+  constructor(
+    context: Context,
+    admission: Admission,
+    settler: Settler,
+    runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'begin'>>,
+  ) {
     this.context = context;
     this.admission = admission;
     this.settler = settler;
-    this.beginJob = beginJob;
+    this.runners = runners;
     this.#requests = new Batch(context.database, (tx, requests) => this.acceptWithin(tx, requests));
   }
 
@@ -255,12 +259,12 @@ function acceptanceOf(
 }
 
 function beginOrHint(
-  { context, beginJob }: Acceptor,
+  { context, runners }: Acceptor,
   job: NewJob,
   isClaimed: boolean,
   now: number,
 ): void {
-  if (isClaimed) beginJob(firstClaim(job));
+  if (isClaimed) runners.get(queueOf(job.trigger_type))?.begin(firstClaim(job));
   // Announced once its gate has a place for it.
   else if (job.held_by) return;
   else if (job.run_at === now) sendHint(context.queue, job, 0);

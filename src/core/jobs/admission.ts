@@ -9,6 +9,7 @@ import { hasScopes } from '../../kernel/caller.ts';
 import { continueAfter } from '../../kernel/ids.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Context } from '../context/context.ts';
+import type { LoadedSkills } from '../executors/loaded-skills.ts';
 import { claimOfEach } from '../leases/claims.ts';
 import {
   lookupOf,
@@ -38,8 +39,7 @@ const leastMs = 1_000;
 export interface AdmissionWorker {
   /** The turns by queue. */
   readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'giveBack'>>;
-  /** Whether it can run a skill, named `category/version/name`. */
-  readonly isLoaded: (skill: string) => boolean;
+  readonly loadedSkills: Pick<LoadedSkills, 'canRun'>;
   /** The number of this process on the jobs that it claims. */
   readonly claimedBy: number;
 }
@@ -50,12 +50,6 @@ export interface AdmissionTimes {
   /** How long a job waits for a skill that no live process has: its processes may be restarting. */
   readonly absentMs?: number;
 }
-
-/**
- * Why the service outside that runs a skill does not run it for an organization any more: a sentence; null for all
- * other skills.
- */
-export type WhyWithdrawn = (organizationId: string, skill: string) => Promise<string | null>;
 
 /** How a run starts. */
 export interface RunOptions {
@@ -71,7 +65,6 @@ export interface RunOptions {
 interface AdmissionParts {
   readonly skills: SkillRegistry;
   readonly apiKeys: ApiKeys;
-  readonly whyWithdrawn?: WhyWithdrawn | undefined;
   /** Claims whose commit was not confirmed. */
   readonly unconfirmed: UnconfirmedClaims;
   readonly places: Places;
@@ -206,8 +199,11 @@ export class Admission {
 
   /** How a claimed job starts in this process; null when it may not. */
   admit(job: ClaimedJob): RunOptions | null {
-    const skill = this.#parts.skills.definition(...lookupOf(job.organization_id, job));
-    if (skill === undefined || !this.#worker.isLoaded(skillOf(job))) return null;
+    const { skills } = this.#parts;
+    const key = skillOf(job);
+    const skill =
+      skills.definition(...lookupOf(job.organization_id, job)) ?? skills.remoteSkill(key);
+    if (skill === undefined || !this.#worker.loadedSkills.canRun(key)) return null;
     const { answerField, hasConfig } = skill;
     // The time that the attempt has waited does not count.
     const limitMs = timeLimitOf(skill, job.input);
@@ -217,11 +213,9 @@ export class Admission {
 
   /** The outcome of an attempt whose job was not admitted. */
   async refuse(job: ClaimedJob): Promise<AttemptOutcome> {
-    const { skills, whyWithdrawn } = this.#parts;
+    const { skills } = this.#parts;
     const { absentMs = 0 } = this.#times;
     const skill = lookupOf(job.organization_id, job);
-    const withdrawn = await whyWithdrawn?.(job.organization_id, skillOf(job));
-    if (withdrawn) return cannotRun(withdrawn);
     if (absentMs > 0 && skills.definition(...skill) === undefined) {
       try {
         // Another process may have loaded it meanwhile.

@@ -20,7 +20,7 @@ import { queueOf } from './queues.ts';
 import type { ReportStream, Reports } from './reports.ts';
 import type { RunWaits } from './run-waits.ts';
 import type { RunThinking, Thinking } from './thinking.ts';
-import type { YieldSlot } from './yielding.ts';
+import { RunSlot, type YieldedSlots } from './yielding.ts';
 
 /** How long runs wait for what may come soon. */
 export interface RunPace {
@@ -45,8 +45,8 @@ export interface Runs {
   readonly memories: RunMemories;
   readonly thinking: Thinking;
   readonly waitKinds: WaitKinds;
-  /** Yields the slot of a run that waits for a model or for a person. */
-  readonly yieldSlot: YieldSlot;
+  /** The slots of runs that wait for a model, a person or a place. */
+  readonly yieldedSlots: YieldedSlots;
   readonly pace: RunPace;
 }
 
@@ -68,9 +68,7 @@ export interface Attempt {
   fault: JournalFault | undefined;
   /** Writes to the journal under way. */
   recording: Set<Promise<unknown>> | undefined;
-  /** Calls under way for which the slot was yielded, and what takes it back. */
-  yields: number;
-  resume: () => void;
+  slot: RunSlot | undefined;
 }
 
 export function newAttempt(runs: Runs, job: ClaimedJob): Attempt {
@@ -96,8 +94,7 @@ export function newAttempt(runs: Runs, job: ClaimedJob): Attempt {
     places: undefined,
     fault: undefined,
     recording: undefined,
-    yields: 0,
-    resume: () => {},
+    slot: undefined,
   };
 }
 
@@ -149,14 +146,8 @@ export function noteFault(attempt: Attempt, error: unknown): void {
 /** A run has one slot to yield, however many of its calls wait at once. */
 export function yieldSlot(attempt: Attempt): () => void {
   const { runs, job } = attempt;
-  if (attempt.yields === 0) {
-    attempt.resume = runs.yieldSlot(queueOf(job.trigger_type), job.organization_id);
-  }
-  attempt.yields += 1;
-  return () => {
-    attempt.yields -= 1;
-    if (attempt.yields === 0) attempt.resume();
-  };
+  attempt.slot ??= new RunSlot(runs.yieldedSlots, queueOf(job.trigger_type), job.organization_id);
+  return attempt.slot.yieldSlot();
 }
 
 export function recordingOf(attempt: Attempt): Set<Promise<unknown>> {

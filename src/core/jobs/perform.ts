@@ -17,7 +17,7 @@ import { settingsOfRun } from './run-settings.ts';
 import { RunningJob, type RunningJobs } from './running-jobs.ts';
 import type { Settlement, Settler } from './settle.ts';
 import { type AttemptOutcome, failureOf, isLastAttempt } from './states.ts';
-import type { YieldSlot } from './yielding.ts';
+import type { YieldedSlots } from './yielding.ts';
 
 /** The parts of a job's way through this process. */
 interface PerformerParts {
@@ -26,8 +26,8 @@ interface PerformerParts {
   readonly runs: Runs;
   readonly running: RunningJobs;
   readonly settler: Settler;
-  /** Yields the slot of a job to another while its outcome is being recorded. */
-  readonly yieldSlot: YieldSlot | undefined;
+  /** The slots of jobs that are yielded to others while outcomes are being recorded; null where none are. */
+  readonly settlingSlots: YieldedSlots | null;
 }
 
 export class Performer {
@@ -61,7 +61,7 @@ export class Performer {
 
   async #run(job: ClaimedJob): Promise<void> {
     const { clock } = this.#context;
-    const { admission, skillSettings, runs, running, yieldSlot } = this.#parts;
+    const { admission, skillSettings, runs, running, settlingSlots } = this.#parts;
     const options = admission.admit(job);
     if (options === null) {
       const outcome = await admission.refuse(job);
@@ -89,7 +89,7 @@ export class Performer {
       const mayDiverge = run.openedJournal || job.epoch > 1;
       if (outcome !== null && mayDiverge) outcome = await run.checked(outcome);
       // From here on the run only waits for the database, so another job may use its slot.
-      resume = yieldSlot?.(queueOf(job.trigger_type), job.organization_id);
+      resume = settlingSlots?.yieldSlot(queueOf(job.trigger_type), job.organization_id);
       // The entry stays among the running jobs until it is settled, so that its lease is renewed.
       if (outcome === null) return;
       const memory = run.memoryChanges();

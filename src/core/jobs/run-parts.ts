@@ -7,14 +7,12 @@
 import type { ObservedStep } from '../context/run-observer.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
-import { RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { isMemoryVerb } from '../memories/memory-verbs.ts';
 import type { RunSettings } from '../skills/settings.ts';
 import {
   type Attempt,
   isReplaying,
-  journalOf,
   memoryOf,
   noteFault,
   recordingOf,
@@ -23,13 +21,13 @@ import {
   streamOf,
 } from './attempt.ts';
 import { calledPlacesOf } from './called-places.ts';
-import { mayCall } from './called-skills.ts';
 import { holdForPerson } from './held-waits.ts';
 import { RecordPlaces } from './record-places.ts';
 import { callRemote } from './remote-calls.ts';
 import { ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
 import { settingsOfCalled } from './run-settings.ts';
+import { RunSteps, type StepAnswer } from './run-steps.ts';
 import { waitsOf } from './run-waits.ts';
 import type { RunMessage } from './settle-effects.ts';
 import type { RunThinking } from './thinking.ts';
@@ -196,7 +194,7 @@ async function beginStep(
     await recordsOf(attempt);
     const begun = await remember(
       recordingOf(attempt),
-      stepsOf(asking).begin(payload, step, turn.recorded, (skill) => mayCall(attempt, skill)),
+      stepsOf(asking).begin(payload, step, turn.recorded),
     );
     if (!('step' in begun)) return begun;
     scopesOf(asking).set(begun.step, openStep(scope, payload));
@@ -274,12 +272,7 @@ function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
 
 function stepsOf(asking: Part): RunSteps {
   const { attempt, part, said } = asking;
-  asking.steps ??= new RunSteps({
-    part,
-    journal: journalOf(attempt),
-    memory: () => memoryOf(attempt),
-    said,
-  });
+  asking.steps ??= new RunSteps(attempt, part, said);
   return asking.steps;
 }
 

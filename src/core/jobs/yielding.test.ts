@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { JobQueue } from './queues.ts';
-import { createYieldSlot } from './yielding.ts';
+import { YieldedSlots } from './yielding.ts';
 
 /** Runners that only count the yielded slots. */
 function counting(...names: JobQueue[]) {
@@ -22,9 +22,9 @@ function counting(...names: JobQueue[]) {
 
 test('yields slots of the named queue, and takes them back', () => {
   const { runners, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
-  const yieldSlot = createYieldSlot(runners, 10);
+  const slots = new YieldedSlots(runners, 10);
 
-  const resume = yieldSlot('scheduled-jobs', 'default');
+  const resume = slots.yieldSlot('scheduled-jobs', 'default');
 
   expect([yieldedOf('skill-execution'), yieldedOf('scheduled-jobs')]).toEqual([0, 1]);
   resume();
@@ -33,35 +33,35 @@ test('yields slots of the named queue, and takes them back', () => {
 
 test('yields at most the given number of slots of all queues together', () => {
   const { runners, yieldedOf } = counting('skill-execution', 'scheduled-jobs');
-  const yieldSlot = createYieldSlot(runners, 2);
+  const slots = new YieldedSlots(runners, 2);
 
-  const first = yieldSlot('skill-execution', 'default');
-  yieldSlot('scheduled-jobs', 'default');
-  const beyond = yieldSlot('skill-execution', 'default');
+  const first = slots.yieldSlot('skill-execution', 'default');
+  slots.yieldSlot('scheduled-jobs', 'default');
+  const beyond = slots.yieldSlot('skill-execution', 'default');
 
   expect(yieldedOf('skill-execution')).toBe(1);
   beyond();
   expect(yieldedOf('skill-execution')).toBe(1);
   first();
-  yieldSlot('scheduled-jobs', 'default');
+  slots.yieldSlot('scheduled-jobs', 'default');
   expect([yieldedOf('skill-execution'), yieldedOf('scheduled-jobs')]).toEqual([0, 2]);
 });
 
 test('counts a slot once that is taken back twice', () => {
   const { runners, yieldedOf } = counting('skill-execution');
-  const yieldSlot = createYieldSlot(runners, 1);
+  const slots = new YieldedSlots(runners, 1);
 
-  const resume = yieldSlot('skill-execution', 'default');
+  const resume = slots.yieldSlot('skill-execution', 'default');
   resume();
   resume();
-  yieldSlot('skill-execution', 'default');
-  yieldSlot('skill-execution', 'default');
+  slots.yieldSlot('skill-execution', 'default');
+  slots.yieldSlot('skill-execution', 'default');
 
   expect(yieldedOf('skill-execution')).toBe(1);
 });
 
 test('yields nothing where the queue has no runner', () => {
-  const yieldSlot = createYieldSlot(new Map(), 1);
+  const slots = new YieldedSlots(new Map(), 1);
 
-  expect(() => yieldSlot('scheduled-jobs', 'default')()).not.toThrow();
+  expect(() => slots.yieldSlot('scheduled-jobs', 'default')()).not.toThrow();
 });

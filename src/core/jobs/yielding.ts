@@ -3,22 +3,55 @@ import { once } from '../../kernel/once.ts';
 import type { JobQueue } from './queues.ts';
 import type { JobRunner } from './runner.ts';
 
-/** Yields a slot of a queue that a job of the organization has; the returned function (resume) takes it back. */
-export type YieldSlot = (queue: JobQueue, organizationId: string) => () => void;
+/** The slots that runs of this process have yielded. */
+export class YieldedSlots {
+  readonly #runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'yieldSlot'>>;
+  readonly #max: number;
+  #count = 0;
 
-/** At most `max` slots of all queues together are yielded at a time; a run beyond them keeps its own. */
-export function createYieldSlot(
-  runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'yieldSlot'>>,
-  max: number,
-): YieldSlot {
-  let yielded = 0;
-  return (queue, organizationId) => {
-    const resume = yielded < max ? runners.get(queue)?.yieldSlot(organizationId) : undefined;
+  /** At most `max` slots of all queues together are yielded at a time; a run beyond them keeps its own. */
+  constructor(runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'yieldSlot'>>, max: number) {
+    this.#runners = runners;
+    this.#max = max;
+  }
+
+  /** Yields a slot of a queue that a job of the organization has; the returned function (resume) takes it back. */
+  yieldSlot(queue: JobQueue, organizationId: string): () => void {
+    if (this.#count >= this.#max) return () => {};
+    const resume = this.#runners.get(queue)?.yieldSlot(organizationId);
     if (resume === undefined) return () => {};
-    yielded += 1;
+    this.#count += 1;
     return once(() => {
-      yielded -= 1;
+      this.#count -= 1;
       resume();
     });
-  };
+  }
+}
+
+/** The slot of one run, which any of its calls yields while it waits. */
+export class RunSlot {
+  readonly #slots: YieldedSlots;
+  readonly #queue: JobQueue;
+  readonly #organizationId: string;
+  /** Calls that wait. */
+  #waiting = 0;
+  #resume = () => {};
+
+  constructor(slots: YieldedSlots, queue: JobQueue, organizationId: string) {
+    this.#slots = slots;
+    this.#queue = queue;
+    this.#organizationId = organizationId;
+  }
+
+  /** Yields the slot for a call; the returned function takes it back once no other call waits. */
+  yieldSlot(): () => void {
+    if (this.#waiting === 0) {
+      this.#resume = this.#slots.yieldSlot(this.#queue, this.#organizationId);
+    }
+    this.#waiting += 1;
+    return () => {
+      this.#waiting -= 1;
+      if (this.#waiting === 0) this.#resume();
+    };
+  }
 }

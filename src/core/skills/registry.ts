@@ -176,6 +176,15 @@ export class SkillRegistry {
     return this.#skills.get(key)?.remoteSourceId ?? null;
   }
 
+  /**
+   * The skill of that key that a service outside runs, also where it was withdrawn, from an organization or from all: its
+   * run ends with the reason. Undefined for all other skills.
+   */
+  remoteSkill(key: string): Skill | undefined {
+    const skill = this.#skills.get(key);
+    return skill?.remoteSourceId === null ? undefined : skill;
+  }
+
   /** The limits of the skills that have some, by key. */
   get limits(): ReadonlyMap<string, readonly SkillLimit[]> {
     return this.#limits;

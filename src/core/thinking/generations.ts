@@ -17,13 +17,13 @@ import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import { maySummarize, noteFailedSummary, noteSummary } from '../conversations/summary-tries.ts';
+import type { RunMessage } from '../jobs/settle-effects.ts';
 import { type JobAndAgent, listJobsAbove } from '../journal/agent-tree-queries.ts';
 import { costsOf, countsOf } from '../journal/call-costs.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
 import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from '../journal/payers.ts';
 import { findRecord, type StepPlace } from '../journal/records.ts';
-import type { RunMessage } from '../journal/run-steps.ts';
 import {
   endSteps,
   findLastMessageOfTurns,

@@ -130,7 +130,10 @@ async function callUntilSent(run: RemoteRun, callOnce: () => Promise<unknown>): 
   }
 }
 
-/** The stored version, after a refresh if one is due. The organization of the run may have lost it since it was accepted. */
+/**
+ * The stored version, after a refresh if one is due. It may have been withdrawn, from the organization of the run or from
+ * all, since the job was accepted; no refresh is waited for then.
+ */
 async function open(
   remote: RemoteSkills,
   sourceId: string,
@@ -139,6 +142,9 @@ async function open(
   const { database, kinds, cipher } = remote;
   const [, version, name] = skillKeyParts(key);
   const found = await findSource(database.read, sourceId);
+  const stored = await findVersion(database.read, sourceId, name, version);
+  const before = versionFor(organizationId, found, stored);
+  if (before?.state !== 'active') throw new RemoteFault(inactive(key, before));
   const kind = found && kinds.get(found.kind);
   if (found === undefined || kind === undefined) throw new RemoteFault(`${key} has no service`);
   const row: RefreshedSource = isDue(remote, found, kind)
@@ -147,25 +153,10 @@ async function open(
   if (row.status === 'failing' && row !== found) {
     throw new RemoteFault(away(row.faultForRuns ?? row.fault), unavailable);
   }
-  const stored = await findVersion(database.read, sourceId, name, version);
-  const pinned = versionFor(organizationId, row, stored);
+  const after = row === found ? stored : await findVersion(database.read, sourceId, name, version);
+  const pinned = versionFor(organizationId, row, after);
   if (pinned?.state !== 'active') throw new RemoteFault(inactive(key, pinned));
   return { kind, source: openSource(cipher, row), skill: remoteSkillOf(row, pinned) };
-}
-
-/** Why an organization has no active version of a remote skill; null if it has one, and for all other skills. */
-export async function whyWithdrawn(
-  { database, skills }: RemoteSkills,
-  organizationId: string,
-  key: string,
-): Promise<string | null> {
-  const sourceId = skills.sourceOf(key);
-  if (sourceId === null) return null;
-  const [, version, name] = skillKeyParts(key);
-  const source = await findSource(database.read, sourceId);
-  const stored = await findVersion(database.read, sourceId, name, version);
-  const row = versionFor(organizationId, source, stored);
-  return row?.state === 'active' ? null : inactive(key, row);
 }
 
 /** The version where it belongs to the organization: for the others it does not exist. */

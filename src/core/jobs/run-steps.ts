@@ -8,22 +8,19 @@ import { digestOf } from '../../kernel/digest.ts';
 import { digestCharsMax, wholeDigest } from '../../kernel/input-digest.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { stepNameCharsMax } from '../../kernel/step-bounds.ts';
-import type { NewMessage } from '../conversations/record.ts';
-import type { RunMemory } from '../memories/run-memory.ts';
-import type { Journal } from './journal.ts';
-import type { BegunStep, StepFailure, StepRequest } from './journal-steps.ts';
-import { JournalFault, type RecordedEnd, resultBytesMax } from './records.ts';
-import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
-import { isWaitKind } from './wait-kinds.ts';
-import type { WaitRequest } from './waits.ts';
+import type { BegunStep, StepFailure, StepRequest } from '../journal/journal-steps.ts';
+import { JournalFault, type RecordedEnd, resultBytesMax } from '../journal/records.ts';
+import { type InnerPart, innerPart, type RunPart } from '../journal/run-part.ts';
+import { isWaitKind } from '../journal/wait-kinds.ts';
+import type { WaitRequest } from '../journal/waits.ts';
+import { type Attempt, journalOf, memoryOf } from './attempt.ts';
+import { mayCall } from './called-skills.ts';
+import type { RunMessage } from './settle-effects.ts';
 
 /** Code units of a name, a character of which may have two, and of an error message on record. */
 const nameMax = 2 * stepNameCharsMax;
 const errorMax = 4_096;
 const codeMax = 100;
-
-/** A message that a part of a run added to the conversation. */
-export type RunMessage = Pick<NewMessage, 'role' | 'content' | 'at'>;
 
 /**
  * The answer to a run that begins a step: run it as this step, or take its recorded output or failure.
@@ -36,7 +33,7 @@ export type StepAnswer =
 
 interface OpenStep extends Pick<StepRequest, 'key' | 'kind'>, Pick<BegunStep, 'after'> {
   readonly part: InnerPart;
-  readonly said: RunMessage[];
+  readonly messages: RunMessage[];
   /** The enclosing step. */
   readonly enclosing: OpenStep | undefined;
 }
@@ -47,26 +44,22 @@ interface RecordedOutput {
   readonly said: readonly RunMessage[];
 }
 
-interface RunStepsParts {
-  /** The part of the run: the run itself, or a tool call. */
-  readonly part: RunPart;
-  readonly journal: Journal;
-  readonly memory: () => Pick<RunMemory, 'restore'>;
-  /** The messages of the run. */
-  readonly said: RunMessage[];
-}
-
 export class RunSteps {
-  readonly #parts: RunStepsParts;
+  readonly #attempt: Attempt;
+  readonly #part: RunPart;
+  readonly #messages: RunMessage[];
   readonly #open = new Map<number | null, OpenStep>();
 
-  constructor(parts: RunStepsParts) {
-    this.#parts = parts;
+  /** `part`: the run itself, or a tool call; `messages` gets those of the part. */
+  constructor(attempt: Attempt, part: RunPart, messages: RunMessage[]) {
+    this.#attempt = attempt;
+    this.#part = part;
+    this.#messages = messages;
   }
 
   /** The part of the run that a step is; the run itself for null, and for a step that is not open. */
   partOf(step: number | null): RunPart {
-    return this.#open.get(step)?.part ?? this.#parts.part;
+    return this.#open.get(step)?.part ?? this.#part;
   }
 
   /**
@@ -74,9 +67,9 @@ export class RunSteps {
    * steps get it too, because each may be replayed alone.
    */
   addMessage(step: number | null, message: RunMessage): void {
-    this.#parts.said.push(message);
+    this.#messages.push(message);
     let within = this.#open.get(step);
-    for (; within !== undefined; within = within.enclosing) within.said.push(message);
+    for (; within !== undefined; within = within.enclosing) within.messages.push(message);
   }
 
   /**
@@ -87,10 +80,8 @@ export class RunSteps {
     payload: unknown,
     within: number | null,
     inTurn: (end: RecordedEnd) => Promise<void>,
-    mayCall: (skill: string) => Promise<boolean>,
   ): Promise<StepAnswer> {
-    const { journal, memory } = this.#parts;
-    const { kind, name, digest, nth } = readWanted(payload);
+    const { kind, name, digest, nth } = readStep(payload);
     const enclosing = this.#open.get(within);
     const part = this.partOf(within);
     // `nth` is the number of the step among equal ones of the path.
@@ -98,15 +89,15 @@ export class RunSteps {
       kind === 'skill'
         ? digestOf(JSON.stringify([part.path, kind, name, nth, wholeDigest(digest)]))
         : keyOf(part, name, nth);
-    const wanted = { key, kind, name, nth, parent: part.step, digest };
-    const { n, recorded, after } = await journal.beginStep(wanted, async () => {
-      if (kind === 'skill' && !(await mayCall(name))) {
+    const request = { key, kind, name, nth, parent: part.step, digest };
+    const { n, recorded, after } = await journalOf(this.#attempt).beginStep(request, async () => {
+      if (kind === 'skill' && !(await mayCall(this.#attempt, name))) {
         throw permanentError(`this run may not call ${name}`);
       }
     });
     if (recorded === undefined) {
       const inner = innerPart(part, n, key, part.depth);
-      this.#open.set(n, { key, kind, after, part: inner, said: [], enclosing });
+      this.#open.set(n, { key, kind, after, part: inner, messages: [], enclosing });
       return { step: n };
     }
     const { at } = recorded;
@@ -115,7 +106,7 @@ export class RunSteps {
       return { error: recorded.error, at };
     }
     if (recorded.memory.length > 0) {
-      await memory().restore(recorded.memory);
+      await memoryOf(this.#attempt).restore(recorded.memory);
       part.changes?.note(...recorded.memory);
     }
     const { output, said } = JSON.parse(recorded.result) as RecordedOutput;
@@ -134,7 +125,6 @@ export class RunSteps {
    * `wasStopped` if the run is being stopped.
    */
   async end(payload: unknown, place: number, wasStopped: boolean): Promise<{ at: number }> {
-    const { journal } = this.#parts;
     const { step, ...given } = readEnd(payload);
     const ended = this.#open.get(step);
     if (ended === undefined) throw permanentError('there is no such step');
@@ -142,17 +132,18 @@ export class RunSteps {
     const { key, kind } = ended;
     const ending = { key, kind, n: step, place };
     if ('error' in given) {
-      return { at: await journal.endStep(ending, { ...given, wasStopped }) };
+      return { at: await journalOf(this.#attempt).endStep(ending, { ...given, wasStopped }) };
     }
     const isNamed = kind === 'step';
     const output = isNamed ? given.output : (given.output ?? null);
-    const record: RecordedOutput = { output, said: ended.said };
+    const record: RecordedOutput = { output, said: ended.messages };
     const result = JSON.stringify(record);
     if (isNamed && Buffer.byteLength(JSON.stringify(output) ?? '') > resultBytesMax) {
       const message = `the result of a step may have ${resultBytesMax / 1024} KiB of JSON`;
       throw new JournalFault('skill_execution_failed', message);
     }
-    return { at: await journal.endStep(ending, { result, memory: ended.part.changes.list }) };
+    const memory = ended.part.changes.list;
+    return { at: await journalOf(this.#attempt).endStep(ending, { result, memory }) };
   }
 
   /** Reads a wait of the run. A step whose code runs may not wait: it would run again afterwards. */
@@ -190,19 +181,19 @@ function isPlace(name: unknown, nth: unknown): boolean {
   return typeof name === 'string' && name.length <= nameMax && Number.isSafeInteger(nth);
 }
 
-function readWanted(payload: unknown): {
+function readStep(payload: unknown): {
   kind: StepRequest['kind'];
   name: string;
   digest: string;
   nth: number;
 } {
   const { kind, name, digest, nth } = fieldsOf(payload);
-  const isWanted =
+  const isStep =
     (kind === 'skill' || kind === 'step') &&
     isPlace(name, nth) &&
     typeof digest === 'string' &&
     digest.length <= digestCharsMax;
-  if (!isWanted) throw permanentError('this is no step that can be taken');
+  if (!isStep) throw permanentError('this is no step that can be taken');
   return { kind, name: name as string, digest, nth: nth as number };
 }
 
