@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
+import { findUnwantedRuns } from '../../src/core/scheduled-runs/scheduled-runs.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
 import { deleteExpiredRuns } from '../../src/platform/schedules/retention.ts';
-import { scheduledRuns } from '../../src/platform/schedules/run-ends.ts';
 import { deleteRuns } from '../../src/platform/schedules/runs.store.ts';
 import { schedulesOfAgent } from '../../src/platform/schedules/schedules.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -336,7 +336,7 @@ describe.each(await engines())('on $name', (engine) => {
       await end(world, id);
 
       expect(await world.row(jobId)).toMatchObject({ status: 'queued' });
-      const unwanted = await world.database.write((tx) => scheduledRuns.unwanted(tx, [jobId]));
+      const unwanted = await world.database.write((tx) => findUnwantedRuns(tx, [jobId]));
       expect([...unwanted]).toEqual([]);
     });
   });

@@ -1,6 +1,7 @@
 /** The journal of claims that lost their job, that lose the database, and that write at once. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import type { Transaction } from '../../src/adapters/database/database.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
 import { endAbandonedSteps } from '../../src/core/journal/abandoned-steps.ts';
 import { LeaseLostError } from '../../src/core/journal/claim-writes.ts';
@@ -243,22 +244,25 @@ describe.each(await engines())('on $name', (engine) => {
       const call = await begun(journal);
       const reached = Promise.withResolvers<void>();
       const gate = Promise.withResolvers<void>();
-      const ending = {
-        now: world.clock.now(),
-        async scheduledJobOf(_db: unknown, jobId: string) {
-          if (jobId === second.id) {
-            reached.resolve();
-            await gate.promise;
-          }
-          return 'nightly';
-        },
-      };
+      /** Stops before it reads which schedule pays for the second job. */
+      const stopping = (tx: Transaction): Transaction =>
+        Object.create(tx, {
+          first: {
+            async value(...[statement, params]: Parameters<Transaction['first']>) {
+              if ((params as { job_id?: string }).job_id === second.id) {
+                reached.resolve();
+                await gate.promise;
+              }
+              return tx.first(statement, params);
+            },
+          },
+        });
 
       const ended = world.database.write((tx) =>
         endAbandonedSteps(
-          tx,
+          stopping(tx),
           [first, second].map((job) => ({ job, isCancelled: false })),
-          ending,
+          world.clock.now(),
         ),
       );
       await reached.promise;

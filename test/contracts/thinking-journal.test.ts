@@ -4,6 +4,7 @@ import { nothingReported } from '../../src/adapters/models/model.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
 import type { PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
 import { replaceBudget } from '../../src/core/usage/usage.store.ts';
+import { insertRuns, newRun } from '../../src/platform/schedules/runs.store.ts';
 import { engines } from '../support/databases.ts';
 import {
   asked,
@@ -226,6 +227,13 @@ describe.each(await engines())('on $name', (engine) => {
     test('of a scheduled run counts for its scheduled job, too', async () => {
       const world = await thinkingWorld(engine);
       const scheduled = await world.claimed({ triggerType: 'scheduled' });
+      const run = newRun(
+        { id: 'nightly', organization_id: scheduled.organization_id },
+        { slot: null, outcome: 'run_now', slots: 1, message: null },
+        scheduled.id,
+        world.clock.now(),
+      );
+      await world.database.write((tx) => insertRuns(tx, [run]));
       const journal = world.journalOf(scheduled);
 
       await journal.endCall(await begun(journal), said(saying('x')));

@@ -19,11 +19,10 @@ const testPrices = 'prices' in read ? read.prices : [];
 export class Journal extends Generations {
   readonly steps: RunJournal;
 
-  /** Scheduled jobs are runs of `nightly`. */
   constructor(context: Context, conversations: Conversations, job: JournalJob) {
     const steps = new RunJournal(context, job);
     const prices = new Prices(testPrices);
-    super({ context, conversations, prices, scheduledJobOf: async () => 'nightly' }, steps);
+    super({ context, conversations, prices }, steps);
     this.steps = steps;
   }
 }

@@ -30,7 +30,6 @@ import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { SkillSettings } from '../../core/skills/settings.ts';
 import { approvalWaits } from '../../platform/approvals/approval-waits.ts';
 import { eventWaits } from '../../platform/run-events/event-waits.ts';
-import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import type { ClusterTimes } from './cluster-times.ts';
 
 /** The slices that runs use. */
@@ -69,7 +68,6 @@ export function composeJobRuns(
   const settler = new Settler(context, {
     agents: slices.agents,
     memories: slices.memories,
-    scheduledRuns,
     running,
     waitEnds,
     waitKinds,

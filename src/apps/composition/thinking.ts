@@ -12,7 +12,6 @@ import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { SkillFolders } from '../../core/skills/sources/skill-folders.ts';
 import { ModelThinking } from '../../core/thinking/thinking.ts';
-import { scheduledRuns } from '../../platform/schedules/run-ends.ts';
 import { warnOfModel } from './warn-of-model.ts';
 
 /** Of other slices. */
@@ -53,6 +52,5 @@ export function composeThinking(
     models,
     skillFolders: new SkillFolders(definitions),
     prices: new Prices(config.modelPrices),
-    scheduledJobOf: scheduledRuns.scheduledJobOf,
   });
 }

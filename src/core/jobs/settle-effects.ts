@@ -13,12 +13,12 @@ import { addMessages, endConversations, type NewMessage } from '../conversations
 import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
 import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
+import { type EndedRun, endScheduledRuns } from '../scheduled-runs/scheduled-runs.ts';
 import { endsOfChildren, isChild } from './families.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, jobCounts } from './jobs.store.ts';
 import { messageText } from './message-text.ts';
 import { sendHint } from './queues.ts';
-import type { EndedRun } from './scheduled-runs.ts';
 import { type EndedJob, listClaimStates } from './settle.store.ts';
 import type { Settler } from './settle.ts';
 import { isFinal, type Transition } from './states.ts';
@@ -102,7 +102,7 @@ export async function recordEffects(
     writer,
     settled.map(({ job, from, transition }) => ({ kind: job, from, to: transition.status })),
   );
-  await parts.scheduledRuns.ended(tx, ended.filter(isOfSchedule).flatMap(endedRun), now);
+  await endScheduledRuns(tx, ended.filter(isOfSchedule).flatMap(endedRun), now);
   // This transaction has ended the claims, so no earlier one has.
   unconfirmed.forget(settled.map(({ job }) => job.id));
   tx.ifUncertain(() =>

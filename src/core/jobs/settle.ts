@@ -21,6 +21,7 @@ import type { WaitKinds } from '../journal/wait-kinds.ts';
 import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
+import { findUnwantedRuns } from '../scheduled-runs/scheduled-runs.ts';
 import { finishedAt } from './completed-job.ts';
 import type { WaitEnds } from './end-waits.ts';
 import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
@@ -37,7 +38,6 @@ import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
 import { forgetBeginnings, markBegun } from './later.store.ts';
 import type { Places } from './places.ts';
 import type { RunningJobs } from './running-jobs.ts';
-import type { ScheduledRuns } from './scheduled-runs.ts';
 import { recordProgress, settleJobs } from './settle.store.ts';
 import {
   isOfSchedule,
@@ -94,7 +94,6 @@ type Decided = Settlement &
 interface SettlerParts {
   readonly agents: Agents;
   readonly memories: Memories;
-  readonly scheduledRuns: ScheduledRuns;
   readonly running: RunningJobs;
   readonly waitEnds: WaitEnds;
   readonly waitKinds: WaitKinds;
@@ -182,7 +181,7 @@ async function settleAll(
   // Before any other lock on jobs, so that all are locked in one order.
   if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
   const advanced = await withProgress(settler, tx, outcomes, now);
-  const wanted = await withoutReplaced(tx, await withoutUnwanted(settler, tx, advanced));
+  const wanted = await withoutReplaced(tx, await withoutUnwanted(tx, advanced));
   const decided = await withDueWaits(tx, wanted);
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
@@ -264,8 +263,7 @@ async function endSteps(
 ): Promise<void> {
   const interrupted = recorded.filter(({ transition }) => transition.status !== 'waiting');
   const now = context.clock.now();
-  const { scheduledJobOf } = parts.scheduledRuns;
-  await endAbandonedSteps(tx, interrupted.map(endedClaim), { now, scheduledJobOf });
+  await endAbandonedSteps(tx, interrupted.map(endedClaim), now);
   const ended = recorded.filter(({ transition }) => isFinal(transition.status));
   if (ended.length === 0) return;
   await abandonWaits(tx, parts.waitKinds, ended.map(abandonedJob), now);
@@ -363,7 +361,6 @@ async function lockAgents(
 
 /** A run of a deleted or disabled schedule is not tried again. */
 async function withoutUnwanted(
-  { parts: { scheduledRuns } }: Settler,
   tx: Transaction,
   decided: readonly Decided[],
 ): Promise<readonly Decided[]> {
@@ -371,7 +368,7 @@ async function withoutUnwanted(
   if (ids.length === 0) return decided;
   // All of them, so that jobs are locked in one order.
   await holdJobs(tx, decided.map(idOf));
-  const unwanted = await scheduledRuns.unwanted(tx, ids);
+  const unwanted = await findUnwantedRuns(tx, ids);
   return decided.map((one) =>
     unwanted.has(one.job.id) ? { ...one, transition: withoutRetry(one.transition) } : one,
   );

@@ -13,7 +13,7 @@ import { addDialogue } from '../conversations/record.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
 import { listJobsAbove } from './agent-tree-queries.ts';
 import { costsOf } from './call-costs.ts';
-import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from './payers.ts';
+import { countedOwnersOf, ownersOf, payersOf } from './payers.ts';
 import { endSteps, listActiveSteps, type StepRow } from './step-queries.ts';
 import { endedStep, type JournalJob } from './step-rows.ts';
 import { streamedBytesOf } from './streamed-bytes.store.ts';
@@ -24,19 +24,13 @@ export interface EndedClaim {
   readonly isCancelled: boolean;
 }
 
-/** The time of the end, and the schedules, which pay for their runs. */
-interface ClaimEnding {
-  readonly now: number;
-  readonly scheduledJobOf: ScheduledJobOf;
-}
-
 /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
 export async function endAbandonedSteps(
   tx: Transaction,
   claims: readonly EndedClaim[],
-  ending: ClaimEnding,
+  now: number,
 ): Promise<void> {
-  const charges = (await Promise.all(claims.map((claim) => endStepsOf(tx, claim, ending)))).flat();
+  const charges = (await Promise.all(claims.map((claim) => endStepsOf(tx, claim, now)))).flat();
   // One call locks all owners in a fixed order, so transactions do not deadlock.
   await charge(tx, charges);
 }
@@ -45,7 +39,7 @@ export async function endAbandonedSteps(
 async function endStepsOf(
   tx: Transaction,
   { job, isCancelled }: EndedClaim,
-  { now, scheduledJobOf }: ClaimEnding,
+  now: number,
 ): Promise<Charge[]> {
   const steps = await listActiveSteps(tx, { job_id: job.id });
   if (steps.length === 0) return [];
@@ -76,7 +70,7 @@ async function endStepsOf(
     })),
   );
   const above = await listJobsAbove(tx, job.id);
-  const owners = await payersOf(tx, job, await ownersOf(tx, job, above, scheduledJobOf), now);
+  const owners = await payersOf(tx, job, await ownersOf(tx, job, above), now);
   const owning = { organizationId: job.organization_id, owners };
   return calls.map((call) => ({
     ...owning,

@@ -2,12 +2,10 @@
 
 import type { Handle } from '../../adapters/database/database.ts';
 import { clockSkewMs, listCreatedBetween } from '../agents/removed-agents.ts';
+import { findScheduledJobOf } from '../scheduled-runs/scheduled-runs.ts';
 import type { UsageOwner } from '../usage/reservations.ts';
 import type { JobAndAgent } from './agent-tree-queries.ts';
 import type { JournalJob } from './step-rows.ts';
-
-/** The scheduled job that a job is a run of; undefined when the row of that run has been deleted. */
-export type ScheduledJobOf = (db: Handle, jobId: string) => Promise<string | undefined>;
 
 /** The owners whose use of models is counted beside those that pay. */
 export function countedOwnersOf(job: JournalJob): UsageOwner[] {
@@ -45,7 +43,6 @@ export async function ownersOf(
   db: Handle,
   job: JournalJob,
   above: readonly JobAndAgent[],
-  scheduledJobOf: ScheduledJobOf,
 ): Promise<UsageOwner[]> {
   const agents = new Set([job.agent_id, ...above.map(({ agent_id }) => agent_id)]);
   const owners: UsageOwner[] = [
@@ -53,6 +50,6 @@ export async function ownersOf(
     { kind: 'api_key', id: job.api_key_id },
   ];
   if (job.trigger_type !== 'scheduled') return owners;
-  const id = await scheduledJobOf(db, job.id);
+  const id = await findScheduledJobOf(db, job.id);
   return id === undefined ? owners : [...owners, { kind: 'scheduled_job', id }];
 }

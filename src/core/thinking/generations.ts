@@ -22,7 +22,7 @@ import { type JobAndAgent, listJobsAbove } from '../journal/agent-tree-queries.t
 import { costsOf, countsOf } from '../journal/call-costs.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
-import { countedOwnersOf, ownersOf, payersOf, type ScheduledJobOf } from '../journal/payers.ts';
+import { countedOwnersOf, ownersOf, payersOf } from '../journal/payers.ts';
 import { findRecord, type StepPlace } from '../journal/records.ts';
 import {
   endSteps,
@@ -125,7 +125,6 @@ export interface GenerationParts {
   readonly context: Pick<Context, 'config' | 'database' | 'clock' | 'observers'>;
   readonly conversations: Conversations;
   readonly prices: Prices;
-  readonly scheduledJobOf: ScheduledJobOf;
 }
 
 /** The generations in the journal of a claim. */
@@ -151,7 +150,7 @@ export class Generations {
     this.parts = parts;
     this.journal = journal;
     this.job = job;
-    this.#owners = lazily(async () => ownersOf(read, job, await above(), parts.scheduledJobOf));
+    this.#owners = lazily(async () => ownersOf(read, job, await above()));
     this.#top = lazily(async () => topOf(await above()) ?? job);
   }
 

@@ -1,9 +1,8 @@
 /** The queries on the last run of each scheduled job, which has a row of its own. */
 import type { Transaction } from '../../adapters/database/database.ts';
 import { statement } from '../../adapters/database/statement.ts';
-import type { LastRunStatus } from '../../adapters/database/tables.ts';
 
-/** The lock order of last runs, so that two transactions cannot deadlock. */
+/** The lock order of last runs, as at their end, so that two transactions cannot deadlock. */
 const inOrder = (a: { scheduled_job_id: string }, b: { scheduled_job_id: string }) =>
   a.scheduled_job_id < b.scheduled_job_id ? -1 : 1;
 
@@ -35,23 +34,4 @@ const clamp = statement<{ now: number }>()((db, p) =>
 /** After the clock was set back: no last run lies in the future. */
 export async function clampLastRuns(tx: Transaction, now: number): Promise<void> {
   await tx.each(clamp, [{ now }]);
-}
-
-interface EndedLastRun {
-  scheduled_job_id: string;
-  job_id: string;
-  status: LastRunStatus;
-}
-
-const end = statement<EndedLastRun>()((db, p) =>
-  db
-    .updateTable('scheduled_job_last_runs')
-    .set({ last_run_status: p('status') })
-    .where('scheduled_job_id', '=', p('scheduled_job_id'))
-    .where('last_run_job_id', '=', p('job_id')),
-);
-
-/** Records how runs ended, if they are still the last ones. Call it last in a transaction. */
-export async function endLastRuns(tx: Transaction, runs: readonly EndedLastRun[]): Promise<void> {
-  await tx.each(end, runs.toSorted(inOrder));
 }

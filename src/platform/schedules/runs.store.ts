@@ -1,10 +1,10 @@
 /** The queries on the outcomes of due slots. */
-import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { countOf } from '../../adapters/database/count-of.ts';
-import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { idIn, isIn } from '../../adapters/database/ids-in.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import { allRows, firstRow, listOf } from '../../adapters/database/statement.ts';
+import { allRows, listOf } from '../../adapters/database/statement.ts';
 import type { JobStatus, ScheduledRunsTable } from '../../adapters/database/tables.ts';
 import { newId } from '../../kernel/ids.ts';
 
@@ -59,45 +59,8 @@ export const findTakenSlots = allRows<{ ids: readonly string[]; now: number }, T
       .where('scheduled_runs.slot', '<=', p('now')),
 );
 
-/** `job_id IN (…)`, for the index on those that are not null. */
-function jobIdIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool> {
-  return sql<SqlBool>`job_id is not null and ${isIn(dialect, sql`job_id`, ids)}`;
-}
-
 // A literal, not a parameter: otherwise the partial index of unended runs is not used.
 const goingOn = sql.lit(0);
-
-/** Marks the runs of these jobs as ended. The caller has locked the jobs. */
-export const endRunsOfJobs = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
-  db
-    .updateTable('scheduled_runs')
-    .set({ ended: 1 })
-    .where(jobIdIn(dialect, listOf(p, 'ids')))
-    .returning(['job_id', 'scheduled_job_id', 'scheduled_for']),
-);
-
-const findRunOfJob = firstRow<{ job_id: string }>()((db, p) =>
-  db.selectFrom('scheduled_runs').select('scheduled_job_id').where('job_id', '=', p('job_id')),
-);
-
-/** The scheduled job that a job is a run of; undefined when that run is not kept any more. */
-export async function findScheduledJobOf(db: Handle, jobId: string): Promise<string | undefined> {
-  return (await findRunOfJob(db, { job_id: jobId }))?.scheduled_job_id;
-}
-
-const findUnwantedRuns = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
-  db
-    .selectFrom('scheduled_runs')
-    .select('job_id')
-    .where(jobIdIn(dialect, listOf(p, 'ids')))
-    .where('unwanted', '=', 1),
-);
-
-/** The jobs among these whose run may not be retried. The caller has locked the jobs. */
-export async function findUnwanted(tx: Transaction, jobIds: readonly string[]): Promise<string[]> {
-  const runs = await findUnwantedRuns(tx, { ids: jobIds });
-  return runs.flatMap(({ job_id }) => job_id ?? []);
-}
 
 const findRunsGoingOn = allRows<{ scheduled_job_id: string }>()((db, p) =>
   db

@@ -19,6 +19,7 @@ import { agentPaused, refuseInvalid } from '../../core/jobs/execute.ts';
 import { jobSummary } from '../../core/jobs/job-views.ts';
 import { refusalsOf, requireSkillScopes } from '../../core/jobs/readiness.ts';
 import type { Settler } from '../../core/jobs/settle.ts';
+import { findScheduledJobOf } from '../../core/scheduled-runs/scheduled-runs.ts';
 import {
   lookupOf,
   type Skill,
@@ -34,7 +35,7 @@ import { nextRunsOf, timetableColumns, timetableOf } from './cron-fields.ts';
 import { beginLastRuns } from './last-runs.store.ts';
 import { duplicate, lockRow, readScheduledJob, stopRuns } from './lookup.ts';
 import { runRequest } from './run-request.ts';
-import { findScheduledJobOf, insertRuns, listRuns, newRun } from './runs.store.ts';
+import { insertRuns, listRuns, newRun } from './runs.store.ts';
 import type { NewScheduledJob, ScheduledJobChanges } from './schedules.schemas.ts';
 import {
   deleteScheduledJob,
