@@ -14,6 +14,7 @@ import { Deliveries } from '../../src/platform/webhooks/deliveries.ts';
 import { Dispatcher } from '../../src/platform/webhooks/dispatch.ts';
 import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
+import { lockedInTurn } from '../support/deadlocks.ts';
 import { completed, jobsWorld } from '../support/jobs-world.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -155,6 +156,37 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await left(database)).toEqual([]);
     }
   });
+
+  test.runIf(engine.name === 'PostgreSQL').each(['job_keys', 'idempotency_keys'] as const)(
+    '%s are locked before their jobs, as a request with a key locks them',
+    async (table) => {
+      const { database, clock, memories, ...world } = await jobsWorld(engine);
+      const { id } = await world.submit({
+        ...{ userId: 'alice', isForUser: true, jobKey: { key: 'one', mode: 'replace' } },
+        idempotency: { owner: world.caller.keyId, key: 'one', fingerprint: 'one' },
+      });
+      await world.attempt(id, completed('alice'));
+      const context = { database, clock, log: createLogger('silent'), writer: 'a test' };
+      const userData = new UserData(context, { memories, jobs: world.jobs });
+
+      const erased = await lockedInTurn(
+        database,
+        (tx) => tx.kysely.selectFrom(table).select('job_id').forUpdate().execute(),
+        () => userData.erase(user),
+        (tx) =>
+          tx.kysely
+            .selectFrom('jobs')
+            .select('id')
+            .where('id', '=', id)
+            .forUpdate()
+            .noWait()
+            .executeTakeFirstOrThrow(),
+      );
+
+      expect(erased).toMatchObject({ done: true, jobs: 1 });
+      expect(await database.read.kysely.selectFrom(table).select('job_id').execute()).toEqual([]);
+    },
+  );
 
   test('events that another request has passed meanwhile are erased with their jobs', async () => {
     const { database, clock, memories, ...world } = await jobsWorld(engine);

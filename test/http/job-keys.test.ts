@@ -152,6 +152,28 @@ describe('the job_key of a trigger', () => {
     expect((await call({ page: 7, text: 'x' })).body.job_id).not.toBe(first.body.job_id);
   });
 
+  test('answers with the status of the job that it keeps', async () => {
+    const tenant = await newTenant(platform);
+    const { body: created } = await tenant.post('/api/agent-triggers', {
+      ...{ agent_id: 'default', name: 'x', skill_category: 'staged', skill_name: 'play' },
+      ...{ mapping: 'body.input', job_key: { mapping: 'body.page', mode: 'skip' } },
+    });
+    const end = gate();
+    const call = () =>
+      platform.request('POST', `/api/webhooks/agent/${created.token}`, {
+        body: { page: 7, input: acting({ until: end.path }) },
+      });
+    const first = await call();
+    expect(first.body.status).toBe('queued');
+    await tenant.jobIn(first.body.job_id, 'active');
+
+    const second = await call();
+
+    expect(second.headers.get(result)).toBe('skipped');
+    expect(second.body).toMatchObject({ job_id: first.body.job_id, status: 'active' });
+    end.open();
+  });
+
   test('is refused where its parts do not fit, or its mapping cannot be read', async () => {
     const tenant = await newTenant(platform);
     for (const [settings, field] of [

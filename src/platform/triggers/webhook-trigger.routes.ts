@@ -202,9 +202,9 @@ function callRoute(scope: Server, parts: CallParts): void {
     if (keyResult !== undefined) reply.header('x-job-key-result', keyResult);
     if (known !== null) Object.assign(known, { jobId: job.id, isReplay });
     reply.header('location', `/api/jobs/${job.id}`);
-    return reply
-      .status(202)
-      .send({ job_id: job.id, conversation_id: job.conversation_id, status: 'queued' });
+    // That of a job whose key has kept it, which may have begun.
+    const status = keyResult === undefined ? 'queued' : (job.status ?? 'queued');
+    return reply.status(202).send({ job_id: job.id, conversation_id: job.conversation_id, status });
   });
 }
 

@@ -1,5 +1,6 @@
 /** What a call of a trigger looks like on the wire. */
 import { Type } from 'typebox';
+import { jobStatuses } from '../../adapters/database/tables.ts';
 import { bodyRefusals, refusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
 import { Id, Words } from '../../adapters/http/schemas.ts';
@@ -12,7 +13,14 @@ const acceptedExample = {
   status: 'queued',
 };
 const Accepted = Type.Object(
-  { job_id: Id, conversation_id: Id, status: Words(['queued']) },
+  {
+    job_id: Id,
+    conversation_id: Id,
+    status: {
+      ...Words(jobStatuses),
+      description: 'queued, or that of the earlier job that the key of the call has kept.',
+    },
+  },
   {
     title: 'TriggeredJob',
     description: 'The job that was accepted.',

@@ -24,6 +24,7 @@ import {
   jobsIn,
   jobsNaming,
   lockedStates,
+  lockKeysOf,
   type OfUser,
   redactJobs,
 } from './user-data.store.ts';
@@ -212,6 +213,7 @@ export class Erasure {
     const { user } = this;
     const { clock, writer } = this.#context;
     const [conversation] = await lockConversations(tx, [conversationId]);
+    if (ids.length > 0) await lockKeysOf(tx, ids);
     const rows = ids.length === 0 ? [] : await lockedStates(tx, ids);
     const running = rows.find((row) => !hasEnded(row));
     if (running !== undefined) throw new JobNotEnded(running.id);

@@ -139,6 +139,20 @@ export function lockedStates(tx: Transaction, ids: readonly string[]) {
 export const hasEnded = ({ status }: Pick<JobsTable, 'status'> | { status: string }) =>
   !(unended as readonly string[]).includes(status as string);
 
+/**
+ * Locks the keys that name jobs, in the order in which the acceptance of a request with such keys locks them: before the jobs
+ * themselves.
+ */
+export async function lockKeysOf(tx: Transaction, ids: readonly string[]): Promise<void> {
+  // SQLite has only one writer at a time.
+  if (tx.dialect === 'sqlite') return;
+  const named = isIn(tx.dialect, sql.ref('job_id'), listValue(ids));
+  const requests = tx.kysely.selectFrom('idempotency_keys').select('owner').where(named);
+  await requests.orderBy('owner').orderBy('idempotency_key').forUpdate().execute();
+  const keys = tx.kysely.selectFrom('job_keys').select('job_id').where(named);
+  await keys.orderBy('organization_id').orderBy('skill').orderBy('job_key').forUpdate().execute();
+}
+
 /** Erases what jobs have of text; their rows stay. */
 export async function redactJobs(tx: Transaction, ids: readonly string[], now: number) {
   const isOne = idIn(tx.dialect, listValue(ids));

@@ -2775,8 +2775,11 @@ export interface components {
             job_id: string;
             /** Format: uuid */
             conversation_id: string;
-            /** @enum {string} */
-            status: "queued";
+            /**
+             * @description queued, or that of the earlier job that the key of the call has kept.
+             * @enum {string}
+             */
+            status: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
         };
         TriggeredEvent: {
             /** Format: uuid */
