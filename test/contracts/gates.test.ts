@@ -16,6 +16,7 @@ import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definit
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import { manualClock } from '../support/manual-clock.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const facts = (name: string, concurrency: SkillConcurrency | SkillConcurrency[] = []) => ({
@@ -609,12 +610,116 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
+  describe('a job that was let go and is not claimed', () => {
+    const waitMs = 10_000;
+    async function worldOfTwo() {
+      const world = await worldOf({ limit: 1 }, { clock: manualClock(new Date().toISOString()) });
+      const { organizationId, keyId: apiKeyId } = await world.callerOf('quiet');
+      return { world, quiet: { organizationId, apiKeyId } };
+    }
+
+    test('leaves its place to the work of others, and keeps its rank', async () => {
+      const { world, quiet } = await worldOfTwo();
+      const loud = [await submit(world), await submit(world)];
+      const [first, second] = loud as [JobRow, JobRow];
+      const other = await submit(world, quiet);
+      await world.recovery.sweep();
+      expect(await heldBy(world, [...loud, other])).toEqual([null, words, words]);
+      world.clock.advance(waitMs);
+
+      await world.recovery.sweep();
+
+      expect(await heldBy(world, [...loud, other])).toEqual([words, words, null]);
+      expect(await placesOf(world, [...loud, other])).toEqual([0, 0, 1]);
+      await world.attempt(other.id, completed());
+      expect(await heldBy(world, loud)).toEqual([null, words]);
+      expect(await world.attempt(first.id, completed())).toBe(true);
+      expect(await world.attempt(second.id, completed())).toBe(true);
+      await expectGatesConsistent(world);
+    });
+
+    test('keeps it from no job of its own organization, nor once it is claimed', async () => {
+      const { world, quiet } = await worldOfTwo();
+      const [first, second] = [await submit(world), await submit(world)];
+      world.clock.advance(waitMs);
+      await world.recovery.sweep();
+      expect(await heldBy(world, [first, second])).toEqual([null, words]);
+      const { run, ended } = await world.begin(first.id);
+      const other = await submit(world, quiet);
+      world.clock.advance(waitMs);
+
+      await world.ownRecovery.sweep();
+
+      expect(await placesOf(world, [first, second, other])).toEqual([1, 0, 0]);
+      run.end(completed());
+      await ended;
+    });
+  });
+
+  describe('the sweep mends what crashes and processes of an earlier version leave', () => {
+    const ended = { status: 'completed', due_at: null } as const;
+
+    test('places and holds of jobs that have ended', async () => {
+      const world = await worldOf({ limit: 1 });
+      const jobs = [await submit(world), await submit(world), await submit(world)];
+      const [first, second, third] = jobs as [JobRow, JobRow, JobRow];
+      const finished_at = world.clock.now();
+      await world.database.write((tx) =>
+        tx.kysely
+          .updateTable('jobs')
+          .set({ ...ended, finished_at })
+          .where('id', 'in', [first.id, second.id])
+          .execute(),
+      );
+
+      await world.recovery.sweep();
+
+      expect(await heldBy(world, jobs)).toEqual([null, null, null]);
+      expect(await placesOf(world, jobs)).toEqual([0, 0, 1]);
+      expect(await world.attempt(third.id, completed())).toBe(true);
+      const { kysely } = world.database.read;
+      expect(await kysely.selectFrom('places').selectAll().execute()).toEqual([]);
+    });
+
+    test('jobs at a gate of which nothing is known', async () => {
+      const world = await worldOf({ limit: 1 });
+      const [first, second] = [await submit(world), await submit(world)];
+      await world.database.write((tx) => tx.kysely.deleteFrom('gates').execute());
+      await world.attempt(first.id, completed());
+      expect(await heldBy(world, [second])).toEqual([words]);
+
+      await world.recovery.sweep();
+
+      expect(await heldBy(world, [second])).toEqual([null]);
+      expect(await world.attempt(second.id, completed())).toBe(true);
+      await expectGatesConsistent(world);
+    });
+
+    test('places of jobs that are gone', async () => {
+      const world = await worldOf({ limit: 1 });
+      const [first, second] = [await submit(world), await submit(world)];
+      await world.database.write(async (tx) => {
+        await tx.kysely.updateTable('places').set({ job_id: 'gone' }).execute();
+        await tx.kysely.updateTable('jobs').set(ended).where('id', '=', first.id).execute();
+      });
+
+      await world.recovery.sweep();
+
+      expect(await heldBy(world, [second])).toEqual([null]);
+    });
+  });
+
   describe('calls of skills within runs', () => {
     /** A run under way, which calls skills at gates by name. */
-    async function runIn(world: JobsWorld, organizationId = 'default') {
+    async function runIn(
+      world: JobsWorld,
+      organizationId = 'default',
+      fields: Parameters<JobsWorld['submit']>[0] = {},
+    ) {
       const caller =
         organizationId === 'default' ? undefined : await world.callerOf(organizationId);
       const { id } = await world.submit({
+        ...fields,
         organizationId,
         ...(caller === undefined ? {} : { apiKeyId: caller.keyId }),
       });
@@ -627,7 +732,9 @@ describe.each(await engines())('on $name', (engine) => {
         take: (n: number, ...names: string[]) =>
           places.takeForCall({ claim, n, gates: gatesOf(names) }),
         give: (n: number) => places.releaseCall(claim, n),
-        placed: () => places.callsWithPlaces(id),
+        placed: async () =>
+          [...(await places.callsOf(id))].flatMap(([n, isPlaced]) => (isPlaced ? [n] : [])),
+        calls: async () => Object.fromEntries(await places.callsOf(id)),
         end: () => world.settle({ job: claim, outcome: completed(), messages: [] }),
       };
     }
@@ -679,6 +786,27 @@ describe.each(await engines())('on $name', (engine) => {
 
       expect(order).toEqual(['loud 2', 'quiet 1', 'loud 3', 'quiet 2', 'loud 4']);
       for (const run of [loud, quiet]) await run.end();
+      expect(await rowsLeft(world)).toEqual([]);
+    });
+
+    test('of runs that wait for each other the latest call fails, and the others go on', async () => {
+      const world = await worldOf([], { clock: manualClock(new Date().toISOString()) });
+      const echo = 'concurrency of test/v1.0/echo';
+      await world.skills.register([facts('echo', { limit: 1 }), facts('limited', { limit: 1 })]);
+      const one = await runIn(world, 'default', { skill: limited });
+      const two = await runIn(world);
+      expect(await one.take(1, echo)).toBe(false);
+      expect(await two.take(1, words)).toBe(false);
+      await world.recovery.sweep();
+      expect([await one.calls(), await two.calls()]).toEqual([{ 1: false }, { 1: false }]);
+      world.clock.advance(10_000);
+
+      await world.recovery.sweep();
+
+      expect([await one.calls(), await two.calls()]).toEqual([{ 1: false }, {}]);
+      await two.end();
+      expect(await one.calls()).toEqual({ 1: true });
+      await one.end();
       expect(await rowsLeft(world)).toEqual([]);
     });
 

@@ -103,6 +103,45 @@ describe('concurrency', () => {
     expect(await ended(tenant, ids)).toEqual(Array(4).fill('completed'));
   });
 
+  test('runs that wait for the place of each other end, because a call of one of them fails', async () => {
+    const tenant = await newTenant(platform);
+    const end = gate();
+    const { log } = counter();
+    const calling = (skill: string): Counted => ({
+      ...{ log, meets: 2, until: end.path },
+      calls: [[skill, { log }]],
+    });
+    const ids = [
+      await tenant.start('limited/v1.0/first', calling('limited/v1.0/second')),
+      await tenant.start('limited/v1.0/second', calling('limited/v1.0/first')),
+    ];
+
+    end.open();
+
+    const jobs = await Promise.all(ids.map((id) => tenant.jobIn(id, 'completed', 'failed')));
+    expect(jobs.map(({ body }) => body.status)).toEqual(['completed', 'completed']);
+    expect(jobs.reduce((sum, { body }) => sum + body.attempt, 0)).toBeGreaterThanOrEqual(3);
+  });
+
+  test('a call that gets no place within half of the time of its run fails with no_place', async () => {
+    const tenant = await newTenant(platform);
+    const end = gate();
+    const { log } = counter();
+    const holder = await tenant.start('limited/v1.0/first', { log, until: end.path });
+    await tenant.jobIn(holder, 'active');
+
+    const { body } = await tenant.run('limited/v1.0/impatient', {});
+
+    expect(body).toMatchObject({
+      status: 'completed',
+      attempt: 1,
+      output: { code: 'no_place', retryable: true },
+    });
+    expect(body.output.message).toContain('concurrency of limited/v1.0/first');
+    end.open();
+    expect(await ended(tenant, [holder])).toEqual(['completed']);
+  });
+
   test('jobs that runs start wait for a place, and a run that waits for them holds none', async () => {
     const tenant = await newTenant(platform);
     const { log, read } = counter();

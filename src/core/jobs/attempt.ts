@@ -54,6 +54,8 @@ export interface Attempt {
   readonly runs: Runs;
   readonly job: ClaimedJob;
   readonly context: RunRequest['context'];
+  /** In monotonic milliseconds: when its time limit ends it. */
+  endsAt: number;
   handle: RunHandle | undefined;
   stream: ReportStream | undefined;
   memory: RunMemory | undefined;
@@ -84,6 +86,7 @@ export function newAttempt(runs: Runs, job: ClaimedJob): Attempt {
       // The same for each attempt, so that what a run makes of it is the same.
       now: job.created_at,
     },
+    endsAt: Number.POSITIVE_INFINITY,
     handle: undefined,
     stream: undefined,
     memory: undefined,

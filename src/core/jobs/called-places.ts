@@ -1,14 +1,23 @@
 /**
  * The places of skills that a run calls: by its code as a step, or by its model as a tool. A call waits until its gates have
- * places, and meanwhile the run yields its slot; the end of the run ends the wait. What is called within a call that has a
+ * places, and meanwhile the run yields its slot. It fails with the code `no_place` after half of the time that its run has left, or
+ * once the sweep finds that runs wait for each other. What is called within a call that has a
  * place, or within a job that has one, needs no second one at the same gate.
  */
 import { aborted } from '../../kernel/aborted.ts';
+import { dayMs } from '../../kernel/clock.ts';
+import { withDeadline } from '../../kernel/with-deadline.ts';
 import { LeaseLostError, patiently } from '../journal/claim-writes.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { type Attempt, yieldSlot } from './attempt.ts';
-import type { Gate } from './gates.ts';
+import { type Gate, waitingFor } from './gates.ts';
+
+/** A call fails that got no place; a later attempt may get one. */
+export class NoPlaceError extends Error {
+  readonly code = 'no_place';
+  readonly retryable = true;
+}
 
 /** A call that has places. */
 interface PlacedCall {
@@ -21,7 +30,7 @@ export class CalledPlaces {
   /** By the number of the step. */
   readonly #placed = new Map<number, PlacedCall>();
   /** What answers the calls that wait, by the number of the step. */
-  readonly #waiting = new Map<number, () => void>();
+  readonly #waiting = new Map<number, (isGiven: boolean) => void>();
 
   constructor(attempt: Attempt) {
     this.#attempt = attempt;
@@ -42,22 +51,29 @@ export class CalledPlaces {
 
   async #take(step: number, gates: readonly Gate[], signal: AbortSignal): Promise<void> {
     const { job, runs } = this.#attempt;
-    const given = Promise.withResolvers<void>();
-    this.#waiting.set(step, given.resolve);
+    signal.throwIfAborted();
+    const taken = await patiently(() => runs.places.takeForCall({ claim: job, n: step, gates }));
+    if (taken === null) throw new LeaseLostError();
+    if (taken) return;
+    const answered = Promise.withResolvers<boolean>();
+    this.#waiting.set(step, answered.resolve);
+    const resume = yieldSlot(this.#attempt);
     try {
-      signal.throwIfAborted();
-      const taken = await patiently(() => runs.places.takeForCall({ claim: job, n: step, gates }));
-      if (taken === null) throw new LeaseLostError();
-      if (taken) return;
-      const resume = yieldSlot(this.#attempt);
-      try {
-        await Promise.race([given.promise, aborted(signal)]);
-      } finally {
-        resume();
-      }
+      // It may have got them before it was known to wait.
+      void this.answer();
+      const isGiven = Promise.race([answered.promise, aborted(signal)]);
+      if ((await withDeadline(isGiven, this.#patienceMs())) !== true) throw noPlaceAt(gates);
     } finally {
+      resume();
       this.#waiting.delete(step);
     }
+  }
+
+  /** Half of the time that the run has left, and less by chance: of runs that wait for each other only one is to fail. */
+  #patienceMs(): number {
+    const { endsAt, runs } = this.#attempt;
+    const leftMs = Math.max(0, endsAt - runs.context.clock.monotonic());
+    return (Math.min(leftMs, dayMs) / 2) * (1 - Math.random() / 4);
   }
 
   /** The call has ended: gives its places back. */
@@ -75,13 +91,14 @@ export class CalledPlaces {
     }
   }
 
-  /** Answers those of the calls that wait which have got their places. */
+  /** Answers those of the calls that wait which have got their places, or have failed. */
   async answer(): Promise<void> {
     if (this.#waiting.size === 0) return;
     const { job, runs } = this.#attempt;
     try {
-      const placed = await patiently(() => runs.places.callsWithPlaces(job.id));
-      for (const step of placed) this.#waiting.get(step)?.();
+      const waiting = [...this.#waiting];
+      const calls = await patiently(() => runs.places.callsOf(job.id));
+      for (const [step, answer] of waiting) if (calls.get(step) !== false) answer(calls.has(step));
     } catch (err) {
       runs.context.log.warn({ err, job_id: job.id }, 'places of calls are not read');
     }
@@ -100,6 +117,11 @@ export class CalledPlaces {
     }
     return gates.filter(({ name }) => !covered.has(name));
   }
+}
+
+function noPlaceAt(gates: readonly Gate[]): NoPlaceError {
+  const names = gates.map(({ name }) => waitingFor(name)).join(', ');
+  return new NoPlaceError(`There was no place in time: ${names}`);
 }
 
 export function calledPlacesOf(attempt: Attempt): CalledPlaces {

@@ -117,25 +117,29 @@ export class FreePlaces {
     if (rows.length > 0) await tx.insert('places', rows);
   }
 
-  /** Gives up all places of jobs, and passes them on. */
-  async giveUp(tx: Transaction, ids: readonly string[]): Promise<void> {
+  /** Gives up all places of jobs, and passes them on; `last` is the organization behind which the turns go on. */
+  async giveUp(tx: Transaction, ids: readonly string[], last?: string): Promise<void> {
     const gates = (await listGatesOfJobs(tx, { ids })).map(({ gate }) => gate);
     if (gates.length === 0) return;
     await lockGates(tx, gates);
     await forgetPlaces(tx, ids);
-    for (const gate of gates) await this.passOn(tx, gate);
+    for (const gate of gates) await this.passOn(tx, gate, { last });
   }
 
   /** Passes on the free places of a gate in a transaction of its own. Whether it may have left some. */
   passOnNow(gate: string, locked: readonly string[] = []): Promise<boolean> {
     return this.#context.database.write(async (tx) => {
       await lockGates(tx, [gate, ...locked]);
-      return this.passOn(tx, gate, locked.length > 0);
+      return this.passOn(tx, gate, { isRepeat: locked.length > 0 });
     });
   }
 
   /** Passes on the free places of a gate, which the transaction has locked. Whether it may have left some. */
-  async passOn(tx: Transaction, name: string, isRepeat = false): Promise<boolean> {
+  async passOn(
+    tx: Transaction,
+    name: string,
+    { isRepeat = false, last }: { isRepeat?: boolean; last?: string | undefined } = {},
+  ): Promise<boolean> {
     const [gate] = await findGates(tx, { names: [name] });
     if (gate === undefined) return false;
     const [use] = await countPlaces(tx, { names: [name] });
@@ -143,7 +147,7 @@ export class FreePlaces {
       ...{ tx, gate: name, missed: new Set() },
       free: this.limitOf(name) - Number(use?.taken ?? 0),
       turn: Number(gate.turn),
-      organizationId: gate.last_organization,
+      organizationId: last ?? gate.last_organization,
     };
     let turns = 0;
     while (round.free > 0 && turns < turnsMax && (await this.#nextTurn(round))) turns += 1;

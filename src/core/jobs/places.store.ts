@@ -42,6 +42,16 @@ export const countPlaces = allRows<{ names: readonly string[] }>()((db, p, diale
     .groupBy('gate'),
 );
 
+/** Places that are taken at the gates. */
+export const listTaken = allRows<{ names: readonly string[]; limit: number }>()((db, p, dialect) =>
+  db
+    .selectFrom('places')
+    .select(['gate', 'job_id', 'n'])
+    .where(isIn(dialect, sql.ref('gate'), listOf(p, 'names')))
+    .where('is_held', '=', sql.lit(1))
+    .limit(p('limit')),
+);
+
 /** Those of the gates at which work waits. */
 export const findGates = allRows<{ names: readonly string[] }>()((db, p, dialect) =>
   db
@@ -100,15 +110,14 @@ export const listPlacesOfCall = allRows<Call, Transaction>()((db, p) =>
     .where('n', '=', p('n')),
 );
 
-/** The calls of a running job that have places. */
-export const listCallsWithPlaces = allRows<{ job_id: string }>()((db, p) =>
+/** The calls of a running job that have places or wait, each with whether it has them all. */
+export const listCalls = allRows<{ job_id: string }>()((db, p) =>
   db
     .selectFrom('places')
-    .select('n')
-    .distinct()
+    .select((eb) => ['n', eb.fn.min<number>('is_held').as('is_held')])
     .where('job_id', '=', p('job_id'))
     .where('n', '>', sql.lit(0))
-    .where('is_held', '=', sql.lit(1)),
+    .groupBy('n'),
 );
 
 const forgetCall = statement<Call>()((db, p) =>

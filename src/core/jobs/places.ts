@@ -12,14 +12,13 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import { FreePlaces, namesOf } from './free-places.ts';
 import { lockGates } from './gate-locks.ts';
 import { GateSettings } from './gate-settings.ts';
+import { GateSweep } from './gate-sweep.ts';
 import { type Gate, type GatedWork, type Passing, passGates, placeOf } from './gates.ts';
 import { holdAt, listGatedWorks, markAllGated, markGated } from './held-jobs.store.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import {
-  countPlaces,
   forgetPlacesOfCall,
-  listCallsWithPlaces,
-  listGates,
+  listCalls,
   listGatesOfJobs,
   listPlacesOfCall,
   listPlacesOfJobs,
@@ -30,8 +29,6 @@ import type { RunningJobs } from './running-jobs.ts';
 
 /** Transactions in which a changed limit lets jobs go; the sweep goes on with the others. */
 const roundsMax = 50;
-/** Gates that one sweep reads; the next one goes on behind them. */
-const gatesMax = 500;
 
 /** A skill that a run calls. */
 interface CallOfRun {
@@ -47,16 +44,16 @@ export class Places {
   readonly #context: Context;
   readonly #skills: SkillRegistry;
   readonly #free: FreePlaces;
+  readonly #sweep: GateSweep;
   /** The limits and pauses that operators set. */
   readonly settings: GateSettings;
-  /** The gate behind which the next sweep goes on. */
-  #after = '';
 
   constructor(context: Context, skills: SkillRegistry, running: RunningJobs) {
     this.#context = context;
     this.#skills = skills;
     this.settings = new GateSettings(context);
     this.#free = new FreePlaces(context, skills, running, this.settings);
+    this.#sweep = new GateSweep(context, this.#free, running);
   }
 
   /** The gates of work; none for most. */
@@ -190,10 +187,10 @@ export class Places {
     });
   }
 
-  /** The calls of a running job that have places, by the numbers of their steps. */
-  async callsWithPlaces(jobId: string): Promise<readonly number[]> {
-    const calls = await listCallsWithPlaces(this.#context.database.read, { job_id: jobId });
-    return calls.map(({ n }) => n);
+  /** The calls of a running job, by the numbers of their steps, and whether each has its places. One that failed is missing. */
+  async callsOf(jobId: string): Promise<ReadonlyMap<number, boolean>> {
+    const calls = await listCalls(this.#context.database.read, { job_id: jobId });
+    return new Map(calls.map(({ n, is_held }) => [n, Number(is_held) === 1]));
   }
 
   /** Gives back the places of a call that has ended, unless the claim no longer holds its job. */
@@ -208,15 +205,9 @@ export class Places {
     });
   }
 
-  /** Passes on places that are free while work waits: after limits were raised, or where a job could not be locked. */
-  async sweep(): Promise<void> {
-    const { database } = this.#context;
-    const gates = await listGates(database.read, { after: this.#after, limit: gatesMax });
-    this.#after = gates.length < gatesMax ? '' : (gates.at(-1)?.name ?? '');
-    for (const { name } of gates) {
-      const [use] = await countPlaces(database.read, { names: [name] });
-      if (Number(use?.taken ?? 0) < this.#free.limitOf(name)) await this.#free.passOnNow(name);
-    }
+  /** Passes on what was missed, and mends what was left. */
+  sweep(): Promise<void> {
+    return this.#sweep.run();
   }
 
   /** Sets how many places a gate has, null for any number; lets go what may begin now. */

@@ -32,6 +32,7 @@ export function startRun(
 ): AttemptRun {
   const messages: RunMessage[] = [];
   const attempt = newAttempt(runs, job);
+  attempt.endsAt = runs.context.clock.monotonic() + timeoutMs;
   const handlers = handlersOf({ attempt, part: wholeRun, said: messages });
   if (mayBegin !== undefined) handlers.mayBegin = mayBegin;
   const handle = runs.executors.run(
@@ -76,7 +77,7 @@ export class AttemptRun {
     return this.attempt.waits?.open() ?? [];
   }
 
-  /** Answers those of its waits that have ended, and of its calls that have got their places. */
+  /** Answers those of its waits that have ended, and its calls that have got their places or have failed. */
   async answerWaits(): Promise<void> {
     await this.attempt.places?.answer();
     await this.attempt.waits?.look();

@@ -7,7 +7,7 @@ import { NotedChanges } from '../memories/noted-changes.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
-import { calledPlacesOf } from './called-places.ts';
+import { calledPlacesOf, NoPlaceError } from './called-places.ts';
 import { handlersOf } from './run-parts.ts';
 import { findSettings } from './run-settings.ts';
 import { unloadMs } from './run-waits.ts';
@@ -50,6 +50,8 @@ export async function runToolSkill(
     await places.take(call.skill, part, signal);
   } catch (error) {
     if (signal.aborted) return { kind: 'stopped' };
+    if (error instanceof NoPlaceError)
+      return { kind: 'failed', code: error.code, message: error.message };
     throw error;
   } finally {
     waiting();

@@ -1,0 +1,133 @@
+/**
+ * The sweep of gates, once a second: passes on places that were missed, after a limit was raised or where a row was locked. It
+ * takes back places that no claim has used for a while, ends circles of calls that wait for each other, and removes what a crash
+ * or a process of an earlier version has left. Each part reads a bounded number of rows and goes on behind them the next time.
+ */
+import { idFloor } from '../../kernel/ids.ts';
+import type { Context } from '../context/context.ts';
+import { callsToFail, type WaitingCall } from './circles.ts';
+import type { FreePlaces } from './free-places.ts';
+import { lockGates } from './gate-locks.ts';
+import { holdAt } from './held-jobs.store.ts';
+import {
+  freeBegun,
+  listBegunHeld,
+  listGatesOfHeld,
+  listPlacesBehind,
+  listUnclaimed,
+  listWaitingCalls,
+} from './left-places.store.ts';
+import {
+  countPlaces,
+  findGates,
+  forgetPlacesOfCall,
+  listGates,
+  listPlacesOfCall,
+  listTaken,
+  openGates,
+} from './places.store.ts';
+import type { RunningJobs } from './running-jobs.ts';
+import { isFinal } from './states.ts';
+
+/** Gates, calls, places and jobs of which one sweep reads; the next one goes on behind them. */
+const rowsMax = 500;
+/** Places at the gates of calls that wait, beyond which circles are left to the deadlines of the calls. */
+const takenMax = 10_000;
+/** How long a place may be a job's that is not claimed, while work of others waits for it. */
+const unclaimedMs = 2_000;
+/** How long a call has waited before it may be part of a circle: most waits are shorter. */
+const circleMs = 1_000;
+
+export class GateSweep {
+  readonly #context: Context;
+  readonly #free: FreePlaces;
+  readonly #running: RunningJobs;
+  /** Behind which gate, job and held job's gate the next sweep goes on. */
+  readonly #after = { gate: '', job: '', held: '' };
+
+  constructor(context: Context, free: FreePlaces, running: RunningJobs) {
+    this.#context = context;
+    this.#free = free;
+    this.#running = running;
+  }
+
+  async run(): Promise<void> {
+    await this.#mend();
+    await this.#endCircles();
+    const { read } = this.#context.database;
+    const gates = await listGates(read, { after: this.#after.gate, limit: rowsMax });
+    this.#after.gate = gates.length < rowsMax ? '' : (gates.at(-1)?.name ?? '');
+    const names = gates.map(({ name }) => name);
+    if (names.length === 0) return;
+    const counts = new Map(
+      (await countPlaces(read, { names })).map(({ gate, taken }) => [gate, Number(taken)]),
+    );
+    const isFree = (name: string) => (counts.get(name) ?? 0) < this.#free.limitOf(name);
+    for (const name of names) if (isFree(name)) await this.#free.passOnNow(name);
+    await this.#takeBack(names.filter((name) => !isFree(name)));
+  }
+
+  /** Holds jobs again that were let go and not claimed, at gates where work of others waits. They keep their rank. */
+  async #takeBack(names: readonly string[]): Promise<void> {
+    const { database, clock } = this.#context;
+    if (names.length === 0) return;
+    const before = idFloor(clock.now() - unclaimedMs);
+    const rows = await listUnclaimed(database.read, { names, before, limit: rowsMax });
+    for (const [gate, places] of Map.groupBy(rows, (one) => one.gate)) {
+      const ids = places.map(({ job_id }) => job_id);
+      await database.write(async (tx) => {
+        const held = new Set((await holdAt(tx, { gate, ids })).map(({ id }) => id));
+        const last = places.findLast(({ job_id }) => held.has(job_id));
+        if (last === undefined) return;
+        await this.#free.giveUp(tx, [...held], last.organization_id);
+      });
+    }
+  }
+
+  /** Fails calls of runs that wait for each other's places. */
+  async #endCircles(): Promise<void> {
+    const { database, clock } = this.#context;
+    const before = idFloor(clock.now() - circleMs);
+    const waiting = await listWaitingCalls(database.read, { before, limit: rowsMax });
+    if (waiting.length < 2) return;
+    const names = [...new Set(waiting.map(({ gate }) => gate))];
+    const taken = await listTaken(database.read, { names, limit: takenMax });
+    if (taken.length === takenMax) return;
+    const failed = callsToFail(waiting, taken, (gate) => this.#free.limitOf(gate));
+    for (const call of failed) await this.#fail(call);
+  }
+
+  /** The call that has no rows any more fails, unless it got its places meanwhile. */
+  async #fail({ job_id, n }: WaitingCall): Promise<void> {
+    await this.#context.database.write(async (tx) => {
+      const gates = (await listPlacesOfCall(tx, { job_id, n })).map(({ gate }) => gate);
+      await lockGates(tx, gates);
+      const places = await listPlacesOfCall(tx, { job_id, n });
+      if (places.every(({ is_held }) => is_held === 1)) return;
+      await forgetPlacesOfCall(tx, { job_id, n });
+      for (const gate of gates) await this.#free.passOn(tx, gate);
+      tx.afterCommit(() => this.#running.wake(job_id));
+    });
+  }
+
+  /** Removes what processes of an earlier version leave: they know neither places nor held jobs. */
+  async #mend(): Promise<void> {
+    const { database } = this.#context;
+    const { read } = database;
+    const places = await listPlacesBehind(read, { after: this.#after.job, limit: rowsMax });
+    this.#after.job = places.length < rowsMax ? '' : (places.at(-1)?.job_id ?? '');
+    const ended = places.filter(({ status }) => status === null || isFinal(status));
+    if (ended.length > 0) {
+      const ids = [...new Set(ended.map(({ job_id }) => job_id))];
+      await database.write((tx) => this.#free.giveUp(tx, ids));
+    }
+    const begun = (await listBegunHeld(read, { limit: rowsMax })).map(({ id }) => id);
+    if (begun.length > 0) await database.write((tx) => freeBegun(tx, begun));
+    const held = await listGatesOfHeld(read, { after: this.#after.held, limit: rowsMax });
+    this.#after.held = held.length < rowsMax ? '' : (held.at(-1)?.name ?? '');
+    const names = held.map(({ name }) => name);
+    const known = new Set((await findGates(read, { names })).map(({ name }) => name));
+    const lost = names.filter((name) => !known.has(name));
+    if (lost.length > 0) await database.write((tx) => openGates(tx, lost));
+  }
+}
