@@ -14,7 +14,7 @@ import {
   deleteMessages,
   endConversations as endAndCount,
   findLastMessage,
-  holdConversations,
+  holdConversations as hold,
   insertConversations,
   insertMessages,
   lockConversations as lock,
@@ -130,6 +130,7 @@ function storable(content: string): string {
 }
 
 export const lockConversations = lock;
+export const holdConversations = hold;
 export const endConversations = endAndCount;
 
 export function foldConversationCounts(tx: Transaction, writer: Writer): Promise<void> {
@@ -163,7 +164,7 @@ export async function forgetJobs(
   const ids = jobs.map((job) => job.conversation_id);
   // Held before it is looked whether one is empty: what continues it has then either been recorded
   // with its messages, or finds it gone.
-  await holdConversations(tx, ids);
+  await hold(tx, ids);
   await deleteMessages(tx, jobs);
   const deleted = await deleteEmptyConversations(tx, { ids });
   await conversationCounts.change(
