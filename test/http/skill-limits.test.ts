@@ -123,29 +123,6 @@ describe('concurrency', () => {
     expect(jobs.reduce((sum, { body }) => sum + body.attempt, 0)).toBeGreaterThanOrEqual(3);
   });
 
-  test('a running job shows for which limit its call waits', async () => {
-    const tenant = await newTenant(platform);
-    const end = gate();
-    const { log } = counter();
-    const first = 'limited/v1.0/first';
-    const holder = await tenant.start(first, { log, until: end.path });
-    await tenant.jobIn(holder, 'active');
-    const id = await tenant.start(free, { log, calls: [[first, { log }]] });
-
-    const shown = await waitFor(
-      async () => {
-        const { body } = await tenant.get(`/api/jobs/${id}`);
-        return body.waiting_for !== null && body;
-      },
-      { describe: 'its call waits' },
-    );
-
-    expect(shown).toMatchObject({ status: 'active', waiting_for: `concurrency of ${first}` });
-    end.open();
-    expect(await ended(tenant, [holder, id])).toEqual(['completed', 'completed']);
-    expect((await tenant.get(`/api/jobs/${id}`)).body.waiting_for).toBeNull();
-  });
-
   test('a call that gets no place within half of the time of its run fails with no_place', async () => {
     const tenant = await newTenant(platform);
     const end = gate();

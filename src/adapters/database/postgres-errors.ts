@@ -14,29 +14,24 @@ export function inOurTerms(error: unknown): unknown {
   return isOutage(error) ? unavailable(error) : error;
 }
 
-/** One statement needed more memory than there is, for its locks for example: others do not. */
-const outOfMemory = '53200';
-
 /**
- * SQLSTATE classes 08 (connection), 53 (resources) but memory, 57 (operator intervention), 58 (system), 25006 (read only), a database that
+ * SQLSTATE classes 08 (connection), 53 (resources), 57 (operator intervention), 58 (system), 25006 (read only), a database that
  * accepts no connections, and errors without a SQLSTATE: sockets that broke, a pool that timed out.
  */
 export function isOutage(error: unknown): boolean {
   const { code, routine } = error as { code?: unknown; routine?: unknown };
   if (typeof code !== 'string') return error instanceof Error && !(error instanceof TypeError);
-  if (code === outOfMemory) return false;
   if (code === '55000') return routine === 'CheckMyDatabase';
   return /^(08|53|57|58)/.test(code) || code === '25006' || /^E[A-Z]+$/.test(code);
 }
 
 /**
  * Whether PostgreSQL refused a write for a reason that most likely holds for the next one too: read only, a full disk or
- * another lack of resources but that of connections and of memory, an I/O error.
+ * another lack of resources but that of connections, an I/O error.
  */
 export function isRefusedWrite(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
-  if (code === '53300' || code === outOfMemory) return false;
-  return code === '25006' || /^(53|58)/.test(String(code));
+  return code === '25006' || (/^(53|58)/.test(String(code)) && code !== '53300');
 }
 
 /** Whether the session takes no writes; `error` is in the platform's terms. */

@@ -17,7 +17,13 @@ export const recordFile = join(bundles, 'last.json');
 /** The bundle of a package, below its root. */
 export const packagedBundle = 'dist/package';
 /** What a bundle is made of beside the sources. */
-const others = ['package.json', 'package-lock.json', 'tsconfig.json', 'scripts/bundle.ts'];
+const others = [
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'scripts/bundle.ts',
+  'scripts/bundling.ts',
+];
 
 /** The state of the sources when a bundle was made. */
 export interface BundleRecord {

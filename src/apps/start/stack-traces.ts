@@ -5,6 +5,9 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(import.meta.dirname, '../../..');
 
 /** What a bundled file's lines were made of, in the file with `.lines` at the end of its name. */
 export interface LineTable {
@@ -24,12 +27,14 @@ export function traceSources(): void {
 
 function sourceFrame(frame: NodeJS.CallSite): string {
   const text = frame.toString();
-  const [file, line] = [frame.getFileName(), frame.getLineNumber()];
-  if (!file?.endsWith('.cjs') || line === null) return text;
+  const [name, line] = [frame.getFileName(), frame.getLineNumber()];
+  // An ES module is named by its url.
+  const file = name?.startsWith('file:') ? fileURLToPath(name) : name;
+  if (!file?.startsWith(root) || line === null) return text;
   const { sources, lines } = tableOf(file) ?? { sources: [], lines: [] };
   const source = sources[lines[2 * line - 2] ?? -1];
   if (source === undefined) return text;
-  return text.replace(`${file}:${line}`, `${join(dirname(file), source)}:${lines[2 * line - 1]}`);
+  return text.replace(`${name}:${line}`, `${join(dirname(file), source)}:${lines[2 * line - 1]}`);
 }
 
 function tableOf(file: string): LineTable | null {

@@ -14,7 +14,7 @@ import {
   deleteMessages,
   endConversations as endAndCount,
   findLastMessage,
-  holdConversations as hold,
+  holdConversations,
   insertConversations,
   insertMessages,
   lockConversations as lock,
@@ -130,7 +130,6 @@ function storable(content: string): string {
 }
 
 export const lockConversations = lock;
-export const holdConversations = hold;
 export const endConversations = endAndCount;
 
 export function foldConversationCounts(tx: Transaction, writer: Writer): Promise<void> {
@@ -164,7 +163,7 @@ export async function forgetJobs(
   const ids = jobs.map((job) => job.conversation_id);
   // Held before it is looked whether one is empty: what continues it has then either been recorded
   // with its messages, or finds it gone.
-  await hold(tx, ids);
+  await holdConversations(tx, ids);
   await deleteMessages(tx, jobs);
   const deleted = await deleteEmptyConversations(tx, { ids });
   await conversationCounts.change(

@@ -196,7 +196,7 @@ export const FullJob = Type.Object(
     waiting_for: {
       ...Nullable(Type.String()),
       description:
-        'The limit that it waits for, such as "concurrency of web/v1.0/http-request", or a skill that its run calls; null for a job that waits for none.',
+        'The limit that it waits for, such as "concurrency of web/v1.0/http-request"; null for a job that waits for none.',
     },
     job_key: {
       ...Nullable(Type.String()),

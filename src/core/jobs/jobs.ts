@@ -14,7 +14,6 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import type { AcceptedJob, Acceptor } from './accept.ts';
 import { changeJob, type JobChange, requireChangeable } from './change-job.ts';
 import type { JobEvent, JobFeed, Position } from './feed.ts';
-import { waitingFor } from './gates.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
 import { jobView, listedJob, timing } from './job-views.ts';
 import { findJob, type JobRow, requestCancellation, type ShownJob } from './jobs.store.ts';
@@ -148,10 +147,7 @@ export class Jobs {
 }
 
 async function viewOf({ parts }: Jobs, row: JobRow) {
-  const view = jobView(row, await parts.conversations.tokensOfJob(row.conversation_id, row.id));
-  if (row.status !== 'active' || row.gated === 0) return view;
-  const gate = await parts.settler.parts.places.gateOfCalls(row.id);
-  return gate === null ? view : { ...view, waiting_for: waitingFor(gate) };
+  return jobView(row, await parts.conversations.tokensOfJob(row.conversation_id, row.id));
 }
 
 /** `isRunning` says that a run here is going to publish the end, so that the job need not be read before. */

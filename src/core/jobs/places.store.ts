@@ -120,17 +120,6 @@ export const listCalls = allRows<{ job_id: string }>()((db, p) =>
     .groupBy('n'),
 );
 
-/** Where a call of a job waits, the one that has waited the longest. */
-export const findWaitingCall = firstRow<{ job_id: string }>()((db, p) =>
-  db
-    .selectFrom('places')
-    .select('gate')
-    .where('job_id', '=', p('job_id'))
-    .where('is_held', '=', sql.lit(0))
-    .orderBy('since')
-    .limit(1),
-);
-
 const forgetCall = statement<Call>()((db, p) =>
   db.deleteFrom('places').where('job_id', '=', p('job_id')).where('n', '=', p('n')),
 );

@@ -17,7 +17,6 @@ import { type Gate, type GatedWork, type Passing, passGates, placeOf } from './g
 import { holdAt, listGatedWorks, markAllGated, markGated } from './held-jobs.store.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import {
-  findWaitingCall,
   forgetPlacesOfCall,
   listCalls,
   listGatesOfJobs,
@@ -192,12 +191,6 @@ export class Places {
   async callsOf(jobId: string): Promise<ReadonlyMap<number, boolean>> {
     const calls = await listCalls(this.#context.database.read, { job_id: jobId });
     return new Map(calls.map(({ n, is_held }) => [n, Number(is_held) === 1]));
-  }
-
-  /** The gate at which a call of a running job waits, the longest of them; null where none does. */
-  async gateOfCalls(jobId: string): Promise<string | null> {
-    const call = await findWaitingCall(this.#context.database.read, { job_id: jobId });
-    return call?.gate ?? null;
   }
 
   /** Gives back the places of a call that has ended, unless the claim no longer holds its job. */

@@ -9,12 +9,7 @@ import type { MessageRole } from '../../adapters/database/tables.ts';
 import { timestamp } from '../../kernel/clock.ts';
 import type { RunErrorCode } from '../../kernel/errors.ts';
 import type { Context } from '../context/context.ts';
-import {
-  addMessages,
-  endConversations,
-  holdConversations,
-  type NewMessage,
-} from '../conversations/record.ts';
+import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
 import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
 import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
@@ -82,11 +77,8 @@ export async function recordEffects(
   const ended = settled.filter(({ transition }) => isFinal(transition.status));
   // First, because it changes steps and jobs, which are locked before counts.
   if (ended.some(isChild)) await parts.waitEnds.endWaits(tx, endsOfChildren(ended), now);
-  // Gates are locked after jobs and conversations, as acceptance does, and before counts.
-  if (settled.some(isGated)) {
-    await holdConversations(tx, ended.map(conversationOf));
-    await parts.places.release(tx, settled.map(jobOf));
-  }
+  // Gates are locked after jobs, and before conversations and counts.
+  if (settled.some(isGated)) await parts.places.release(tx, settled.map(jobOf));
   await addMessages(
     tx,
     ended.flatMap((one) => messagesOf(one, now)),
@@ -165,7 +157,6 @@ export function isQueuedAgain({ transition }: { readonly transition: Transition 
 }
 
 const jobOf = ({ job }: Settled) => job;
-const conversationOf = ({ job }: Settled) => job.conversation_id;
 const isGated = ({ job }: Settled) => job.gated === 1;
 
 function isUnfinished({ transition }: { readonly transition: Transition }): boolean {

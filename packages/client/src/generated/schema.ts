@@ -3662,7 +3662,7 @@ export interface components {
             retry_of: string | null;
             /** @description The batch with which it was accepted; null for other jobs. */
             batch_id: string | null;
-            /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request", or a skill that its run calls; null for a job that waits for none. */
+            /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request"; null for a job that waits for none. */
             waiting_for: string | null;
             /** @description The x-job-key with which it was accepted; null for other jobs. */
             job_key: string | null;
