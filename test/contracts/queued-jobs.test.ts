@@ -118,6 +118,106 @@ describe.each(await engines())('on $name', (engine) => {
     ]);
   });
 
+  test('jobs that begin later count as later for their skill and agent, however many jobs are due', async () => {
+    const world = await jobsWorld(engine);
+    const { submit, context, clock } = world;
+    const other = { category: 'test', name: 'other', version: 'v1.0' };
+    const due = await submit();
+    const delayed = await submit({ timing: { delayMs: hour } });
+    const ofOther = await submit({ skill: other, timing: { delayMs: 2 * hour } });
+    const expectCounts = async (waiting: number, later: number, laterOfOther: number) => {
+      for (const id of [null, 'default']) {
+        const { queues, organizations, skills, agents } = await readQueuedJobs(context, id);
+        const all = { waiting, later: later + laterOfOther, isAtLeast: false };
+        const nextAt = clock.now() + hour;
+        expect(queues[0]).toMatchObject({ ...all, nextAt });
+        expect(queues[0]?.byQueue['skill-execution'].waiting).toBe(waiting);
+        expect(organizations.data).toMatchObject([{ ...all, nextAt }]);
+        expect(agents.data).toMatchObject([all]);
+        expect(skills.data).toMatchObject([
+          { name: 'test/v1.0/echo', waiting, later, nextAt },
+          { name: 'test/v1.0/other', waiting: 0, later: laterOfOther },
+        ]);
+      }
+    };
+
+    await expectCounts(1, 1, 1);
+    // More of them than the next ones that are read for when they begin.
+    await copyQueued(world, delayed.id, 1_200);
+    await copyQueued(world, ofOther.id, 1_200);
+    await expectCounts(1, 1_201, 1_201);
+    await copyQueued(world, due.id, 2_500);
+    await expectCounts(2_501, 1_201, 1_201);
+  });
+
+  test('of many organizations it shows those with the most due jobs and those that run the most', async () => {
+    const world = await jobsWorld(engine);
+    const { submit, context, database, clock, begin, callerOf } = world;
+    const { keyId } = await callerOf('zz-busy');
+    const running = await submit({ organizationId: 'zz-busy', apiKeyId: keyId });
+    const { run, ended } = await begin(running.id);
+    const row = await world.row((await submit()).id);
+    const later = { run_at: clock.now() + hour, due_at: clock.now() + hour };
+    // 120 organizations with three delayed jobs each, behind them ten with one due job.
+    const names = Array.from({ length: 120 }, (_, i) => `delayed-${String(i).padStart(3, '0')}`);
+    const jobs = [
+      ...names.flatMap((name) => [1, 2, 3].map(() => ({ ...later, organization_id: name }))),
+      ...Array.from({ length: 10 }, (_, i) => ({ organization_id: `late-${i}` })),
+    ].map((fields) => ({ ...row, ...fields, id: newId() }));
+    await database.write(async (tx) => {
+      await tx.insert('jobs', jobs);
+      await jobCounts.change(
+        tx,
+        'copies',
+        jobs.map((kind) => ({ kind, from: null, to: 'queued' as const })),
+      );
+    });
+
+    const { organizations, queues } = await readQueuedJobs(context, null);
+    run.end(completed());
+    await ended;
+
+    const shown = organizations.data.map(({ name }) => name);
+    expect(organizations.total).toBe(132);
+    expect(shown).toHaveLength(100);
+    for (let i = 0; i < 10; i++) expect(shown).toContain(`late-${i}`);
+    expect(shown).toContain('zz-busy');
+    // Those that are not shown count, too.
+    expect(queues[0]).toMatchObject({ waiting: 11, later: 360, isAtLeast: false });
+  });
+
+  test('the woken runs of an organization are found behind those of another one', async () => {
+    const world = await jobsWorld(engine);
+    const { submit, attempt, clock, context, database } = world;
+    const job = await submit();
+    await attempt(job.id, completed());
+    const row = await world.row(job.id);
+    const copy = { ...row, status: 'waiting' as const, finished_at: null, due_at: clock.now() - 2 };
+    await database.write(async (tx) => {
+      const loud = Array.from({ length: 1_500 }, () => ({ ...copy, id: newId() }));
+      await tx.insert('jobs', loud.slice(0, 750));
+      await tx.insert('jobs', loud.slice(750));
+      await tx.insert('jobs', [
+        { ...copy, organization_id: 'quiet', id: newId(), due_at: clock.now() - 1 },
+      ]);
+    });
+    const { handle, asked } = recording(database);
+
+    const { organizations } = await readQueuedJobs(
+      { ...context, database: { ...database, read: handle } as typeof database },
+      'quiet',
+    );
+
+    expect(organizations.data).toMatchObject([{ name: 'quiet', waiting: 1 }]);
+    for (const query of asked) {
+      if (engine.name === 'PostgreSQL') expect(await rowsOf(database, query)).toBeLessThan(10);
+      else {
+        const plans = await plansOf(database, 'jobs', query);
+        for (const plan of plans) expect(plan).toMatch(/organization_id=\?|\(id=\?\)/);
+      }
+    }
+  });
+
   test('reads few rows of many, and finds the oldest job of a quiet organization behind them', async () => {
     const world = await jobsWorld(engine);
     const { submit, clock, callerOf, context, database } = world;
@@ -136,10 +236,10 @@ describe.each(await engines())('on $name', (engine) => {
     );
 
     expect(organizations.data).toMatchObject([
-      { name: 'default', later: 1_000 },
+      { name: 'default', later: 1_000, isAtLeast: true },
       { name: 'quiet', waiting: 1, oldest: { id: quiet.id } },
     ]);
-    expect(queues[0]).toMatchObject({ waiting: 4_002, later: 4_001 });
+    expect(queues[0]).toMatchObject({ waiting: 1_001, later: 1_000, isAtLeast: true });
     for (const query of asked) {
       if (engine.name === 'PostgreSQL') {
         // Later jobs of all organizations are counted to 10,000 in an index.

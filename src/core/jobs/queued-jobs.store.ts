@@ -4,12 +4,9 @@
  */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../../adapters/database/database.ts';
-import { listValue } from '../../adapters/database/ids-in.ts';
+import { isIn, listValue } from '../../adapters/database/ids-in.ts';
 import type { JobStatus, TriggerType } from '../../adapters/database/tables.ts';
 import { dueSince } from './waiting.store.ts';
-
-/** Jobs that begin later are counted to here. */
-export const laterMax = 10_000;
 
 /** Whose jobs: of one skill and agent. */
 export interface JobKind {
@@ -44,35 +41,47 @@ const kind = [
   'skill_version',
   'trigger_type',
 ] as const;
+const kindColumns = sql.join(kind.map((name) => sql.ref(name)));
 const columns = sql.join(
   ['id', ...kind, 'priority', 'due_at', 'held_by'].map((name) => sql.ref(`jobs.${name}`)),
 );
 
-/** How many jobs of each kind have not ended, by the kept counts; of all organizations where it is null. */
+/**
+ * How many jobs of the organizations have not ended, by kind and status. It reads `rowsMax` of the kept counts at most; `isCut`
+ * says whether there are more.
+ */
 export async function countUnendedKinds(
-  { kysely }: Handle,
-  organizationId: string | null,
-): Promise<CountedKind[]> {
-  const rows = await kysely
-    .selectFrom('job_counts')
-    .select((eb) => [...kind, 'status', eb.fn.sum<number>('count').as('n')])
-    // Literals, for their index.
-    .where(sql<SqlBool>`status in ('queued', 'active', 'waiting')`)
-    .where('count', '<>', 0)
-    .$if(organizationId !== null, (all) => all.where('organization_id', '=', organizationId ?? ''))
-    .groupBy([...kind, 'status'])
-    .having((eb) => eb.fn.sum('count'), '>', 0)
-    .execute();
-  return rows.map((row) => ({ ...row, n: Number(row.n) }));
+  { kysely, dialect }: Handle,
+  ids: readonly string[],
+  rowsMax: number,
+): Promise<{ kinds: CountedKind[]; isCut: boolean }> {
+  // SQLite, which knows little of its rows, would take the primary key and walk past the ended ones.
+  const counts =
+    dialect === 'sqlite' ? sql`job_counts indexed by job_counts_unended_of` : sql`job_counts`;
+  const { rows } = await sql<
+    CountedKind & { rows_read: number }
+  >`select ${kindColumns}, status, sum(count) as n,
+      count(*) as rows_read
+    from (select ${kindColumns}, status, count from ${counts}
+      where ${isIn(dialect, sql`organization_id`, listValue(ids))}
+        and status in ('queued', 'active', 'waiting') limit ${rowsMax}) as found
+    group by ${kindColumns}, status`.execute(kysely);
+  const kinds = rows.map(({ rows_read: _, ...row }) => ({ ...row, n: Number(row.n) }));
+  const rowsRead = rows.reduce((sum, { rows_read }) => sum + Number(rows_read), 0);
+  return { kinds: kinds.filter(({ n }) => n > 0), isCut: rowsRead >= rowsMax };
 }
 
-const given = ({ dialect }: Handle, ids: readonly string[]) =>
+export const givenIds = ({ dialect }: Handle, ids: readonly string[]) =>
   dialect === 'sqlite'
     ? sql`(select value as id from json_each(${listValue(ids)}))`
     : sql`(select json_array_elements_text(${listValue(ids)}::json) as id)`;
 
 /** The exact expression of the index of queued jobs. */
-const queued = sql`status || '' = 'queued'`;
+export const queued = sql`status || '' = 'queued'`;
+
+const firstIn = (selected: RawBuilder<unknown>, range: RawBuilder<SqlBool>, limit: number) =>
+  sql`select ${selected} from jobs
+    where organization_id = asked.id and ${queued} and ${range} order by run_at limit ${limit}`;
 
 /** Of each of the organizations so many queued jobs of a range of times, in their order. */
 async function firstOfEach(
@@ -81,14 +90,12 @@ async function firstOfEach(
   range: RawBuilder<SqlBool>,
   ofEach: number,
 ): Promise<WaitingJob[]> {
-  const first = (selected: RawBuilder<unknown>) => sql`select ${selected} from jobs
-    where organization_id = asked.id and ${queued} and ${range} order by run_at limit ${ofEach}`;
   const found =
     db.dialect === 'sqlite'
-      ? sql<WaitingJob>`select ${columns} from ${given(db, ids)} as asked
-          cross join jobs on jobs.id in (${first(sql`id`)})`
-      : sql<WaitingJob>`select jobs.* from ${given(db, ids)} as asked
-          cross join lateral (${first(columns)}) as jobs`;
+      ? sql<WaitingJob>`select ${columns} from ${givenIds(db, ids)} as asked
+          cross join jobs on jobs.id in (${firstIn(sql`id`, range, ofEach)})`
+      : sql<WaitingJob>`select jobs.* from ${givenIds(db, ids)} as asked
+          cross join lateral (${firstIn(columns, range, ofEach)}) as jobs`;
   const { rows } = await found.execute(db.kysely);
   return rows
     .map((row) => ({ ...row, due_at: Number(row.due_at) }))
@@ -96,31 +103,70 @@ async function firstOfEach(
 }
 
 /** The longest due queued jobs of each of the organizations, and the next ones that are not due yet. */
-export async function findQueued(
+export async function findFirst(
   db: Handle,
   ids: readonly string[],
   now: number,
   ofEach: number,
 ): Promise<{ due: WaitingJob[]; later: WaitingJob[] }> {
   const [due, later] = await Promise.all([
-    firstOfEach(db, ids, sql<SqlBool>`run_at <= ${now}`, ofEach),
-    firstOfEach(db, ids, sql<SqlBool>`run_at > ${now}`, ofEach),
+    firstOfEach(db, ids, isOn('due', now), ofEach),
+    firstOfEach(db, ids, isOn('later', now), ofEach),
   ]);
   return { due, later };
 }
 
-/** How many queued jobs of each of the organizations begin later, counted to `max`. */
-export async function countLater(
+/** Which queued jobs: those that are due, and those that begin later. */
+export type Side = 'due' | 'later';
+const isOn = (side: Side, now: number) =>
+  side === 'due' ? sql<SqlBool>`run_at <= ${now}` : sql<SqlBool>`run_at > ${now}`;
+
+/** How many queued jobs of each of the organizations are due and begin later, each counted to `max`. */
+export async function countQueued(
   db: Handle,
   ids: readonly string[],
   now: number,
   max: number,
-): Promise<Map<string, number>> {
-  const { rows } = await sql<{ id: string; n: number }>`select asked.id, (
-      select count(*) from (select 1 from jobs
-        where organization_id = asked.id and ${queued} and run_at > ${now} limit ${max}) as counted
-    ) as n from ${given(db, ids)} as asked`.execute(db.kysely);
-  return new Map(rows.map(({ id, n }) => [id, Number(n)]));
+): Promise<Map<string, Record<Side, number>>> {
+  const count = (side: Side) => sql`(select count(*) from (select 1 from jobs
+    where organization_id = asked.id and ${queued} and ${isOn(side, now)} limit ${max}) as counted)`;
+  const { rows } = await sql<{ id: string } & Record<Side, number>>`select asked.id,
+    ${count('due')} as due, ${count('later')} as later from ${givenIds(db, ids)} as asked`.execute(
+    db.kysely,
+  );
+  return new Map(
+    rows.map(({ id, due, later }) => [id, { due: Number(due), later: Number(later) }]),
+  );
+}
+
+export interface QueuedKind extends JobKind {
+  readonly n: number;
+  /** When the first of them begins. */
+  readonly first: number;
+}
+
+/** The first `ofEach` queued jobs of each of the organizations on one side, counted by kind. */
+export async function countQueuedKinds(
+  db: Handle,
+  ids: readonly string[],
+  side: Side,
+  now: number,
+  ofEach: number,
+): Promise<QueuedKind[]> {
+  if (ids.length === 0) return [];
+  const first = firstIn(
+    sql.join([...kind, 'run_at'].map((name) => sql.ref(name))),
+    isOn(side, now),
+    ofEach,
+  );
+  const found =
+    db.dialect === 'sqlite'
+      ? sql`${givenIds(db, ids)} as asked cross join jobs
+          on jobs.id in (${firstIn(sql`id`, isOn(side, now), ofEach)})`
+      : sql`${givenIds(db, ids)} as asked cross join lateral (${first}) as jobs`;
+  const { rows } = await sql<QueuedKind>`select ${kindColumns}, count(*) as n, min(run_at) as first
+    from ${found} group by ${kindColumns}`.execute(db.kysely);
+  return rows.map((row) => ({ ...row, n: Number(row.n), first: Number(row.first) }));
 }
 
 /** Jobs whose waits have ended, which wait for a slot to go on; so many at most, of all organizations where it is null. */
@@ -130,41 +176,57 @@ export async function findWoken(
   now: number,
   limit: number,
 ): Promise<WaitingJob[]> {
-  // No index has this expression, so those that are due are searched.
   const among =
-    organizationId === null ? sql`true` : sql`organization_id || '' = ${organizationId}`;
+    organizationId === null
+      ? sql`status = 'waiting'`
+      : sql`organization_id = ${organizationId} and status || '' = 'waiting'`;
   const { rows } = await sql<WaitingJob>`select ${columns} from jobs
-    where status = 'waiting' and due_at <= ${now} and ${among} order by due_at limit ${limit}`.execute(
-    db.kysely,
-  );
+    where ${among} and due_at <= ${now} order by due_at limit ${limit}`.execute(db.kysely);
   return rows.map((row) => ({ ...row, due_at: dueSince(Number(row.due_at)) }));
 }
 
-/** Of all organizations: the queued job of each queue that has been due the longest, and how many begin later. */
-export async function findEnds(db: Handle, now: number) {
+/** Of all organizations and each queue: its queued job that has been due the longest. */
+export async function findOldest(db: Handle, now: number) {
   const oldest = (among: RawBuilder<SqlBool>) =>
     sql<{ id: string; due_at: number; priority: number }>`select id, due_at, priority from jobs
       where status = 'queued' and ${among} and due_at <= ${now} order by due_at limit 1`.execute(
       db.kysely,
     );
-  const later = (among: RawBuilder<SqlBool>) =>
-    sql<{ n: number; next: number | null }>`select count(*) as n, min(due_at) as next from (
-      select due_at from jobs where status = 'queued' and ${among} and due_at > ${now}
-      order by due_at limit ${laterMax}) as counted`.execute(db.kysely);
-  const scheduled = sql<SqlBool>`trigger_type = 'scheduled'`;
-  const others = sql<SqlBool>`trigger_type <> 'scheduled'`;
-  const [direct, bySchedule, all, laterByPlan] = await Promise.all([
-    oldest(others),
-    oldest(scheduled),
-    later(sql<SqlBool>`due_at is not null`),
-    later(scheduled),
+  const [direct, bySchedule] = await Promise.all([
+    oldest(sql<SqlBool>`trigger_type <> 'scheduled'`),
+    oldest(sql<SqlBool>`trigger_type = 'scheduled'`),
   ]);
-  const ofPlan = Number(laterByPlan.rows[0]?.n ?? 0);
+  return { 'skill-execution': direct.rows[0], 'scheduled-jobs': bySchedule.rows[0] };
+}
+
+/** Of all organizations and each queue: how many queued jobs are due and begin later, counted to `max` in both together. */
+export async function countQueues(db: Handle, now: number, max: number) {
+  const count = async (side: Side, among: RawBuilder<SqlBool>) => {
+    const range = side === 'due' ? sql`due_at <= ${now}` : sql`due_at > ${now}`;
+    const { rows } = await sql<{ n: number }>`select count(*) as n from (select 1 from jobs
+      where status = 'queued' and ${among} and ${range} limit ${max}) as counted`.execute(
+      db.kysely,
+    );
+    return Number(rows[0]?.n ?? 0);
+  };
+  const all = sql<SqlBool>`due_at is not null`;
+  const scheduled = sql<SqlBool>`trigger_type = 'scheduled'`;
+  const [due, dueByPlan, later, laterByPlan] = await Promise.all([
+    count('due', all),
+    count('due', scheduled),
+    count('later', all),
+    count('later', scheduled),
+  ]);
   return {
     'skill-execution': {
-      oldest: direct.rows[0],
-      later: Math.max(0, Number(all.rows[0]?.n ?? 0) - ofPlan),
+      due: Math.max(0, due - dueByPlan),
+      later: Math.max(0, later - laterByPlan),
+      isCut: due >= max || later >= max,
     },
-    'scheduled-jobs': { oldest: bySchedule.rows[0], later: ofPlan },
+    'scheduled-jobs': {
+      due: dueByPlan,
+      later: laterByPlan,
+      isCut: dueByPlan >= max || laterByPlan >= max,
+    },
   };
 }

@@ -7,16 +7,18 @@ import { priorities } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
 import { skillKey } from '../skills/registry.ts';
 import { waitingFor } from './gates.ts';
+import { countByKind, countedMax, type QueuedCounts } from './queued-counts.ts';
 import {
   type CountedKind,
-  countLater,
+  countQueues,
   countUnendedKinds,
-  findEnds,
-  findQueued,
+  findFirst,
+  findOldest,
   findWoken,
-  laterMax,
+  type JobKind,
   type WaitingJob,
 } from './queued-jobs.store.ts';
+import { type BusyOrganization, findBusyOrganizations } from './queued-organizations.store.ts';
 import { type JobQueue, jobQueues, queueOf } from './queues.ts';
 
 /** Jobs that are read of all organizations together, and of one at least. */
@@ -24,8 +26,10 @@ const readMax = 1_000;
 const readOfEachMin = 10;
 /** Groups that are shown of each kind, those with the most jobs. */
 export const groupsMax = 100;
-/** Jobs that begin later, of each of many organizations. */
-const laterOfEachMax = 1_000;
+/** Of them those that run the most. */
+const busiestMax = 10;
+/** Kept counts that are read. */
+const keptMax = 30_000;
 
 /** The job of a group that has waited the longest. */
 export interface OldestJob {
@@ -42,6 +46,8 @@ export interface JobGroup {
   readonly organizationId: string | null;
   /** Jobs that wait for a slot. */
   waiting: number;
+  /** Whether more than these may wait and begin later. */
+  isAtLeast: boolean;
   /** Queued jobs whose time has not come. */
   later: number;
   running: number;
@@ -84,44 +90,62 @@ export async function readQueuedJobs(
 ): Promise<QueuedJobs> {
   const { read } = database;
   const now = clock.now();
-  const [kinds, woken] = await Promise.all([
-    countUnendedKinds(read, organizationId),
+  const busy = organizationId === null ? await findBusyOrganizations(read, now) : null;
+  const ids = organizationId === null ? choose(busy?.organizations ?? []) : [organizationId];
+  const isPart = busy !== null && busy.organizations.length > ids.length;
+  const ofEach = Math.max(readOfEachMin, Math.ceil(readMax / (ids.length || 1)));
+  const [kept, woken, queued, { due, later }, oldest, ofQueues] = await Promise.all([
+    countUnendedKinds(read, ids, keptMax),
     findWoken(read, organizationId, now, readMax),
+    countByKind(read, ids, now),
+    findFirst(read, ids, now, ofEach),
+    organizationId === null ? findOldest(read, now) : null,
+    isPart ? countQueues(read, now, countedMax) : null,
   ]);
   const grouping = new Grouping();
-  for (const kind of kinds) grouping.count(kind);
-  const ids = top(grouping.groups.organizations).map(({ name }) => name);
-  const isOne = organizationId !== null;
-  const ofEach = isOne ? readMax : Math.max(readOfEachMin, Math.ceil(readMax / (ids.length || 1)));
-  const [{ due, later }, laterOf, ends] = await Promise.all([
-    findQueued(read, ids, now, ofEach),
-    countLater(read, ids, now, isOne ? laterMax : laterOfEachMax),
-    isOne ? null : findEnds(read, now),
-  ]);
-  for (const job of woken) grouping.wake(job);
+  for (const kind of kept.kinds) grouping.count(kind, queued);
+  for (const id of ids) grouping.setOrganization(id, queued.ofOrganization(id), kept.isCut);
+  const isRead = new Set(ids);
+  for (const job of woken) if (isRead.has(job.organization_id)) grouping.wake(job);
+  for (const kind of queued.later) grouping.delay(kind, kind.first);
   for (const job of due) grouping.wait(job);
-  for (const job of later) grouping.delay(job);
-  for (const [id, n] of laterOf) grouping.setLater('organizations', id, n);
-  for (const queue of ends === null ? [] : jobQueues) {
-    const { oldest, later: n } = ends?.[queue] ?? { oldest: undefined, later: 0 };
-    grouping.setLater('queues', queue, n);
-    if (oldest !== undefined) grouping.setOldest('queues', queue, oldest);
+  for (const job of later) grouping.delay(job, job.due_at);
+  for (const queue of jobQueues) {
+    if (oldest?.[queue] !== undefined) grouping.setOldest(queue, oldest[queue]);
+    if (ofQueues !== null) grouping.setQueue(queue, ofQueues[queue]);
   }
   const { queues, organizations, skills, agents } = grouping.groups;
+  const ofOrganizations = groupsOf(organizations);
   return {
     queues: jobQueues.map((name) => queues.get(name) ?? newGroup(name, null)),
-    organizations: groupsOf(organizations),
+    organizations: {
+      ...ofOrganizations,
+      total: isPart ? busy.organizations.length : ofOrganizations.total,
+    },
     skills: groupsOf(skills),
     agents: groupsOf(agents),
   };
 }
 
+/** Those that run the most, then those with the most due jobs, of as many those that have waited the longest. */
+function choose(organizations: readonly BusyOrganization[]): string[] {
+  const since = ({ first }: BusyOrganization) => first ?? Number.POSITIVE_INFINITY;
+  const busiest = organizations
+    .toSorted((a, b) => b.running - a.running)
+    .slice(0, busiestMax)
+    .filter(({ running }) => running > 0);
+  const longest = organizations.toSorted(
+    (a, b) => b.due - a.due || since(a) - since(b) || b.running - a.running,
+  );
+  return [...new Set([...busiest, ...longest].map(({ id }) => id))].slice(0, groupsMax);
+}
 function newGroup(name: string, organizationId: string | null): JobGroup {
   const none = () => ({ waiting: 0, running: 0, held: 0 });
   return {
     name,
     organizationId,
     waiting: 0,
+    isAtLeast: false,
     later: 0,
     running: 0,
     suspended: 0,
@@ -144,17 +168,22 @@ class Grouping {
     agents: new Map(),
   };
 
-  /** Counts jobs of a kind; queued ones as waiting, until they are known to begin later. */
-  count(counted: CountedKind): void {
-    const queue = queueOf(counted.trigger_type);
+  /** Counts jobs of a kind. */
+  count(counted: CountedKind, queued: QueuedCounts): void {
+    const { status, n } = counted;
+    const { due, later, isAtLeast } =
+      status === 'queued' ? queued.of(counted, n) : { due: 0, later: 0, isAtLeast: false };
     for (const group of this.#groupsOf(counted)) {
-      if (counted.status === 'active') {
-        group.running += counted.n;
-        group.byQueue[queue].running += counted.n;
-      } else if (counted.status === 'queued') {
-        group.waiting += counted.n;
-        group.byQueue[queue].waiting += counted.n;
-      } else group.suspended += counted.n;
+      const ofQueue = group.byQueue[queueOf(counted.trigger_type)];
+      if (status === 'active') {
+        group.running += n;
+        ofQueue.running += n;
+      } else if (status === 'queued') {
+        group.waiting += due;
+        ofQueue.waiting += due;
+        group.later += later;
+        group.isAtLeast ||= isAtLeast;
+      } else group.suspended += n;
     }
   }
 
@@ -179,31 +208,42 @@ class Grouping {
     }
   }
 
-  delay(job: WaitingJob): void {
-    for (const group of this.#groupsOf(job)) {
-      group.later += 1;
-      group.nextAt ??= job.due_at;
-      group.waiting = Math.max(0, group.waiting - 1);
-      const ofQueue = group.byQueue[queueOf(job.trigger_type)];
-      ofQueue.waiting = Math.max(0, ofQueue.waiting - 1);
-    }
+  /** One of the kind begins then. */
+  delay(kind: JobKind, at: number): void {
+    for (const group of this.#groupsOf(kind)) group.nextAt = Math.min(group.nextAt ?? at, at);
   }
 
-  /** More of them than were read begin later. */
-  setLater(key: GroupKey, name: string, later: number): void {
-    const group = this.groups[key].get(name);
-    if (group === undefined || later <= group.later) return;
-    group.waiting = Math.max(0, group.waiting - (later - group.later));
-    group.later = later;
+  /** An organization has so many jobs at least; `isCut` where some of its kept counts may not have been read. */
+  setOrganization(
+    id: string,
+    { due, later }: ReturnType<QueuedCounts['ofOrganization']>,
+    isCut: boolean,
+  ): void {
+    const group = this.groups.organizations.get(id);
+    if (group === undefined) return;
+    group.waiting = Math.max(group.waiting, due);
+    group.later = Math.max(group.later, later);
+    group.isAtLeast ||= isCut;
   }
 
-  setOldest(key: GroupKey, name: string, job: Parameters<typeof oldestOf>[0]): void {
-    const group = this.groups[key].get(name);
-    const isOlder = group?.oldest == null || Number(job.due_at) < group.oldest.since;
-    if (group !== undefined && isOlder) group.oldest = oldestOf(job);
+  /** A queue of more organizations than those that were read. */
+  setQueue(
+    queue: JobQueue,
+    { due, later, isCut }: Awaited<ReturnType<typeof countQueues>>[JobQueue],
+  ): void {
+    const group = groupOf(this.groups.queues, queue, queue, null);
+    group.isAtLeast = isCut;
+    group.waiting = Math.max(group.waiting, due);
+    group.later = Math.max(group.later, later);
   }
 
-  #groupsOf(kind: Omit<WaitingJob, 'id' | 'priority' | 'due_at' | 'held_by'>): JobGroup[] {
+  setOldest(queue: JobQueue, job: Parameters<typeof oldestOf>[0]): void {
+    const group = groupOf(this.groups.queues, queue, queue, null);
+    const isOlder = group.oldest === null || Number(job.due_at) < group.oldest.since;
+    if (isOlder) group.oldest = oldestOf(job);
+  }
+
+  #groupsOf(kind: JobKind): JobGroup[] {
     const { organization_id, agent_id } = kind;
     const skill = skillKey(kind.skill_category, kind.skill_version, kind.skill_name);
     const { queues, organizations, skills, agents } = this.groups;

@@ -25,6 +25,7 @@ function group(
       name,
       organizationId: null,
       ...counts,
+      isAtLeast: false,
       later: 0,
       suspended: 0,
       oldest: null,

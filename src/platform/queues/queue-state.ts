@@ -131,10 +131,12 @@ const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
 const skillHolds = (isLoaded: (skill: string) => boolean) => (group: JobGroup) =>
   holdsOfSkill(group, isLoaded(group.name));
 
-function countsOf({ waiting, later, running, suspended, oldest, nextAt }: JobGroup) {
+function countsOf(group: JobGroup) {
+  const { waiting, later, isAtLeast, running, suspended, oldest, nextAt } = group;
   return {
     waiting,
     later,
+    at_least: isAtLeast,
     running,
     suspended,
     oldest:
@@ -164,14 +166,16 @@ function groupsOf(
 
 function webhooksOf({
   due,
-  pending,
+  later,
+  isAtLeast,
   running,
   oldest,
 }: Awaited<ReturnType<typeof readQueuedDeliveries>>) {
   return {
     queue: 'webhooks' as const,
     waiting: due,
-    later: Math.max(0, pending - due),
+    later,
+    at_least: isAtLeast,
     running,
     suspended: 0,
     oldest:

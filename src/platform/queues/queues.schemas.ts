@@ -18,12 +18,12 @@ const HeldBy = Type.Array(Hold, {
   description: 'Why they wait; empty where they begin as soon as a worker comes to them.',
 });
 const counts = {
-  waiting: Count(
-    'Those that are due and wait for a slot. Where later is at its bound, it has some of these too.',
-  ),
-  later: Count(
-    'Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others.',
-  ),
+  waiting: Count('Those that are due and wait for a slot.'),
+  later: Count('Those whose time has not come: delayed ones, and retries.'),
+  at_least: Type.Boolean({
+    description:
+      'Whether more may wait and come later: there are very many of both, which are counted to a bound.',
+  }),
   running: Count('Those under way.'),
   suspended: Count('Runs that wait for time, an event, a person or another run.'),
   oldest: {
@@ -87,6 +87,7 @@ const noneOf = { data: [], total: 0, limit: groupsMax };
 const example = {
   waiting: 120,
   later: 3,
+  at_least: false,
   running: 16,
   suspended: 1,
   oldest: {

@@ -121,8 +121,8 @@ export const bringDeliveriesForward = createBringForward({
   alsoDue: [],
 });
 
-/** The count stops here. */
-const overdueMax = 10_000;
+/** Pending deliveries are counted to here. */
+export const overdueMax = 10_000;
 
 const countOverdue = firstRow<{ now: number }>()((db, p) =>
   db
@@ -150,3 +150,22 @@ export async function findOverdue(
   const row = await countOverdue(db, { now });
   return { n: Number(row?.n ?? 0), oldest: row?.oldest ?? undefined };
 }
+
+const counted = (db: Kysely<Tables>, after: RawBuilder<number> | null) =>
+  db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('webhook_deliveries')
+        .select('due_at')
+        .where('status', '=', after === null ? sql.lit('delivering') : sql.lit('pending'))
+        .$if(after !== null, (all) => all.where(sql<SqlBool>`due_at > ${after}`))
+        .limit(sql.lit(overdueMax))
+        .as('found'),
+    )
+    .select((eb) => eb.fn.countAll<number>().as('n'));
+
+/** How many pending deliveries are due after a moment, up to 10,000. */
+export const countPending = firstRow<{ after: number }>()((db, p) => counted(db, p('after')));
+
+/** How many deliveries are under way, up to 10,000. */
+export const countUnderWay = firstRow<Record<never, never>>()((db) => counted(db, null));

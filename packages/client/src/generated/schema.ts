@@ -2663,10 +2663,12 @@ export interface components {
         WholeQueue: {
             /** @enum {string} */
             queue: "skill-execution" | "webhooks" | "scheduled-jobs";
-            /** @description Those that are due and wait for a slot. Where later is at its bound, it has some of these too. */
+            /** @description Those that are due and wait for a slot. */
             waiting: number;
-            /** @description Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others. */
+            /** @description Those whose time has not come: delayed ones, and retries. */
             later: number;
+            /** @description Whether more may wait and come later: there are very many of both, which are counted to a bound. */
+            at_least: boolean;
             /** @description Those under way. */
             running: number;
             /** @description Runs that wait for time, an event, a person or another run. */
@@ -2700,10 +2702,12 @@ export interface components {
             organization_id: string | null;
             /** @description Of an organization in turns, for the administrator; null elsewhere. */
             weight: number | null;
-            /** @description Those that are due and wait for a slot. Where later is at its bound, it has some of these too. */
+            /** @description Those that are due and wait for a slot. */
             waiting: number;
-            /** @description Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others. */
+            /** @description Those whose time has not come: delayed ones, and retries. */
             later: number;
+            /** @description Whether more may wait and come later: there are very many of both, which are counted to a bound. */
+            at_least: boolean;
             /** @description Those under way. */
             running: number;
             /** @description Runs that wait for time, an event, a person or another run. */
@@ -4076,10 +4080,12 @@ export interface components {
         OwnQueue: {
             /** @enum {string} */
             queue: "skill-execution" | "webhooks" | "scheduled-jobs";
-            /** @description Those that are due and wait for a slot. Where later is at its bound, it has some of these too. */
+            /** @description Those that are due and wait for a slot. */
             waiting: number;
-            /** @description Those whose time has not come: delayed ones, and retries. Counted to 10,000 for a queue, to 1,000 for others. */
+            /** @description Those whose time has not come: delayed ones, and retries. */
             later: number;
+            /** @description Whether more may wait and come later: there are very many of both, which are counted to a bound. */
+            at_least: boolean;
             /** @description Those under way. */
             running: number;
             /** @description Runs that wait for time, an event, a person or another run. */

@@ -11,7 +11,10 @@ interface QueueOptions extends ApiOptions {
   readonly all?: boolean;
 }
 
-type Counts = Pick<Schema<'QueueGroup'>, 'waiting' | 'later' | 'running' | 'oldest' | 'held_by'>;
+type Counts = Pick<
+  Schema<'QueueGroup'>,
+  'waiting' | 'later' | 'at_least' | 'running' | 'oldest' | 'held_by'
+>;
 /** A line: a queue or a group. */
 type Line = Counts & { readonly kind: string; readonly name: string };
 
@@ -40,14 +43,17 @@ async function showQueue(io: Io, options: QueueOptions): Promise<void> {
   printTable<Line>(io, lines, [
     { title: 'BY', of: ({ kind }) => kind },
     { title: 'NAME', of: ({ name }) => name },
-    { title: 'WAITING', of: ({ waiting }) => waiting },
+    { title: 'WAITING', of: ({ waiting, at_least }) => countOf(waiting, at_least) },
     { title: 'RUNNING', of: ({ running }) => running },
-    { title: 'LATER', of: ({ later }) => later },
+    { title: 'LATER', of: ({ later, at_least }) => countOf(later, at_least) },
     { title: 'WAITS SINCE', of: ({ oldest }) => oldest?.since, as: 'time' },
     { title: 'OLDEST', of: ({ oldest }) => oldest?.job_id },
     { title: 'HELD BY', of: ({ held_by }) => held_by.map(({ message }) => message).join(' ') },
   ]);
 }
+
+/** There may be more than were counted. */
+const countOf = (n: number, isAtLeast: boolean) => (isAtLeast && n > 0 ? `${n}+` : n);
 
 function linesOf(
   kind: string,
