@@ -1,7 +1,10 @@
 /** `GET /api/queue` and `GET /admin/queue`. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { expectRefusal } from '../support/expectations.ts';
-import type { Platform } from '../support/platform.ts';
+import { type Platform, startPlatform } from '../support/platform.ts';
 import { acting, beginning, gate, play, startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -91,4 +94,39 @@ test('needs a key, and for all organizations the admin secret', async () => {
   const { key } = await newTenant(platform);
   const withKey = await platform.request('GET', '/admin/queue', { key });
   expect(withKey.status).toBe(401);
+});
+
+test('names a skill that no process has loaded any more, while its jobs come later', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'skillwright-queue-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const file = join(directory, 'gone.ts');
+  writeFileSync(
+    file,
+    `export default { category: 'gone', name: 'away', version: 'v1.0', displayName: 'Away', description: 'Goes.',
+      parameters: { type: 'object' }, output: { type: 'object' }, run: async () => ({}) };`,
+  );
+  const own = await startPlatform({ skillsDirs: [directory], executors: 'own' });
+  onTestFinished(() => own.stop());
+  const tenant = await newTenant(own);
+  const jobId = await tenant.start('gone/v1.0/away', {}, { 'x-delay-seconds': '3600' });
+  const skills = async () => (await tenant.get('/api/queue')).body.skills.data;
+  expect(await skills()).toMatchObject([{ name: 'gone/v1.0/away', later: 1, held_by: [] }]);
+
+  rmSync(file);
+  await own.admin('POST', '/admin/skills/reload');
+
+  const message = 'No live worker process has loaded gone/v1.0/away.';
+  const held = await waitFor(
+    async () => {
+      const [skill] = await skills();
+      return skill.held_by.length > 0 && skill;
+    },
+    { describe: 'the skill is not loaded' },
+  );
+  expect(held).toMatchObject({
+    waiting: 0,
+    later: 1,
+    held_by: [{ code: 'skill_not_loaded', message }],
+  });
+  expect((await tenant.get(`/api/jobs/${jobId}`)).body.status).toBe('queued');
 });
