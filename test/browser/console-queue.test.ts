@@ -120,7 +120,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByText('pause of organization', { exact: true }).waitFor();
     await world.open('/queue');
     const verdict = page.getByRole('region', { name: 'Why jobs wait' });
-    await verdict.getByText('1 job waits for the end of a pause: pause of organization.').waitFor();
+    await verdict
+      .getByText(
+        `1 job waits for the end of a pause: pause of organization ${tenant.organization}.`,
+      )
+      .waitFor();
     await platform.admin('POST', `${path}/resume`);
     await verdict.getByText('Nothing waits for a slot.').waitFor();
 

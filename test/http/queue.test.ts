@@ -52,7 +52,7 @@ test('says what waits, since when, and that all slots are taken', async () => {
   };
   const message = 'Jobs of this organization wait for their turn: none of its runs are under way.';
   expect(own.body.queues[0]).toMatchObject({ queue: 'skill-execution', ...counts });
-  expect(own.body.held_by).toEqual([{ code: 'slots_taken', message }]);
+  expect(own.body.held_by).toEqual([{ code: 'slots_taken', message, subject: null }]);
   expect(own.body.organizations).toMatchObject({ data: [{ name: quiet.organization }], total: 1 });
   expect(own.body.skills.data).toMatchObject([{ name: 'util/v1.0/echo', ...counts, held_by: [] }]);
   expect(own.body.agents.data).toMatchObject([{ name: 'default', ...counts }]);
@@ -66,6 +66,11 @@ test('says what waits, since when, and that all slots are taken', async () => {
       {
         code: 'slots_taken',
         message: `The one slot of 1 worker process is taken. Under way: ${loud.organization} 1.`,
+        subject: {
+          type: 'organization',
+          id: loud.organization,
+          organization_id: loud.organization,
+        },
       },
     ],
   });
@@ -126,7 +131,7 @@ test('names a skill that no process has loaded any more, while its jobs come lat
   expect(held).toMatchObject({
     waiting: 0,
     later: 1,
-    held_by: [{ code: 'skill_not_loaded', message }],
+    held_by: [{ code: 'skill_not_loaded', message, subject: { id: 'gone/v1.0/away' } }],
   });
   expect((await tenant.get(`/api/jobs/${jobId}`)).body.status).toBe('queued');
 });

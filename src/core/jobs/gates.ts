@@ -34,7 +34,7 @@ export interface GateUse {
 }
 
 /** Between the limit and whose work it counts; no name of a skill has it. */
-const ofWhom = ' = ';
+export const ofWhom = ' = ';
 const isFirstOfLine = /^concurrency of (\S+)(?: per (\S+))?/;
 const isOfSkill = /^(?:concurrency|pause) of (\S+\/\S+)/;
 

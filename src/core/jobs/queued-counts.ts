@@ -76,6 +76,14 @@ const keyOf = (kind: JobKind) =>
     kind.trigger_type,
   ].join('\n');
 
+/** Later jobs, and due ones: of these no more than matter for which are fewer. */
+async function countBoth(db: Handle, ids: readonly string[], now: number, max: number) {
+  const later = await countQueued(db, ids, 'later', now, max);
+  const some = ids.filter((id) => (later.get(id) ?? 0) > 0);
+  const due = await countQueued(db, some, 'due', now, Math.max(0, ...later.values()));
+  return new Map(ids.map((id) => [id, { due: due.get(id) ?? 0, later: later.get(id) ?? 0 }]));
+}
+
 /** Reads it for the organizations. */
 export async function countByKind(
   db: Handle,
@@ -83,7 +91,7 @@ export async function countByKind(
   now: number,
 ): Promise<QueuedCounts> {
   const max = ids.length === 1 ? countedMax : countedOfEachMax;
-  const counted = await countQueued(db, ids, now, max);
+  const counted = await countBoth(db, ids, now, max);
   const sides = new Map<string, Side | null>();
   let read = 0;
   const fewer = ({ due, later }: Record<Side, number>) => Math.min(due, later);

@@ -121,22 +121,19 @@ export type Side = 'due' | 'later';
 const isOn = (side: Side, now: number) =>
   side === 'due' ? sql<SqlBool>`run_at <= ${now}` : sql<SqlBool>`run_at > ${now}`;
 
-/** How many queued jobs of each of the organizations are due and begin later, each counted to `max`. */
+/** How many queued jobs of each of the organizations are on a side, counted to `max`. */
 export async function countQueued(
   db: Handle,
   ids: readonly string[],
+  side: Side,
   now: number,
   max: number,
-): Promise<Map<string, Record<Side, number>>> {
-  const count = (side: Side) => sql`(select count(*) from (select 1 from jobs
-    where organization_id = asked.id and ${queued} and ${isOn(side, now)} limit ${max}) as counted)`;
-  const { rows } = await sql<{ id: string } & Record<Side, number>>`select asked.id,
-    ${count('due')} as due, ${count('later')} as later from ${givenIds(db, ids)} as asked`.execute(
-    db.kysely,
-  );
-  return new Map(
-    rows.map(({ id, due, later }) => [id, { due: Number(due), later: Number(later) }]),
-  );
+): Promise<Map<string, number>> {
+  const { rows } = await sql<{ id: string; n: number }>`select asked.id,
+    (select count(*) from (select 1 from jobs
+      where organization_id = asked.id and ${queued} and ${isOn(side, now)} limit ${max}) as counted) as n
+    from ${givenIds(db, ids)} as asked`.execute(db.kysely);
+  return new Map(rows.map(({ id, n }) => [id, Number(n)]));
 }
 
 export interface QueuedKind extends JobKind {
@@ -185,37 +182,45 @@ export async function findWoken(
   return rows.map((row) => ({ ...row, due_at: dueSince(Number(row.due_at)) }));
 }
 
-/** Of all organizations and each queue: its queued job that has been due the longest. */
-export async function findOldest(db: Handle, now: number) {
-  const oldest = (among: RawBuilder<SqlBool>) =>
-    sql<{ id: string; due_at: number; priority: number }>`select id, due_at, priority from jobs
-      where status = 'queued' and ${among} and due_at <= ${now} order by due_at limit 1`.execute(
-      db.kysely,
-    );
-  const [direct, bySchedule] = await Promise.all([
-    oldest(sql<SqlBool>`trigger_type <> 'scheduled'`),
-    oldest(sql<SqlBool>`trigger_type = 'scheduled'`),
+/** SQLite, which knows little of its rows, would walk past all queued jobs. */
+const scheduledJobs = ({ dialect }: Handle) =>
+  dialect === 'sqlite' ? sql`jobs indexed by jobs_due_scheduled` : sql`jobs`;
+const scheduled = sql<SqlBool>`status = 'queued' and trigger_type = 'scheduled'`;
+
+/**
+ * Of all organizations and each queue: its queued job that has been due the longest. Of those that no schedule has started it is
+ * found among so many jobs that have been due the longest, or not at all.
+ */
+export async function findOldest(db: Handle, now: number, readMax: number) {
+  type Oldest = { id: string; due_at: number; priority: number };
+  const direct = sql<Oldest>`select id, due_at, priority from (
+      select id, due_at, priority, trigger_type from jobs
+      where status = 'queued' and due_at <= ${now} order by due_at limit ${readMax}) as found
+    where trigger_type <> 'scheduled' order by due_at limit 1`;
+  const bySchedule = sql<Oldest>`select id, due_at, priority from ${scheduledJobs(db)}
+    where ${scheduled} and due_at <= ${now} order by due_at limit 1`;
+  const [ofClients, ofSchedules] = await Promise.all([
+    direct.execute(db.kysely),
+    bySchedule.execute(db.kysely),
   ]);
-  return { 'skill-execution': direct.rows[0], 'scheduled-jobs': bySchedule.rows[0] };
+  return { 'skill-execution': ofClients.rows[0], 'scheduled-jobs': ofSchedules.rows[0] };
 }
 
 /** Of all organizations and each queue: how many queued jobs are due and begin later, counted to `max` in both together. */
 export async function countQueues(db: Handle, now: number, max: number) {
-  const count = async (side: Side, among: RawBuilder<SqlBool>) => {
+  const count = async (side: Side, of: RawBuilder<unknown>) => {
     const range = side === 'due' ? sql`due_at <= ${now}` : sql`due_at > ${now}`;
-    const { rows } = await sql<{ n: number }>`select count(*) as n from (select 1 from jobs
-      where status = 'queued' and ${among} and ${range} limit ${max}) as counted`.execute(
-      db.kysely,
-    );
+    const { rows } = await sql<{ n: number }>`select count(*) as n from (select 1 from ${of}
+      and ${range} limit ${max}) as counted`.execute(db.kysely);
     return Number(rows[0]?.n ?? 0);
   };
-  const all = sql<SqlBool>`due_at is not null`;
-  const scheduled = sql<SqlBool>`trigger_type = 'scheduled'`;
+  const all = sql`jobs where status = 'queued'`;
+  const planned = sql`${scheduledJobs(db)} where ${scheduled}`;
   const [due, dueByPlan, later, laterByPlan] = await Promise.all([
     count('due', all),
-    count('due', scheduled),
+    count('due', planned),
     count('later', all),
-    count('later', scheduled),
+    count('later', planned),
   ]);
   return {
     'skill-execution': {

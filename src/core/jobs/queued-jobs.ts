@@ -6,7 +6,7 @@
 import { priorities } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
 import { skillKey } from '../skills/registry.ts';
-import { waitingFor } from './gates.ts';
+import { limitOf } from './gate-subjects.ts';
 import { countByKind, countedMax, type QueuedCounts } from './queued-counts.ts';
 import {
   type CountedKind,
@@ -60,7 +60,7 @@ export interface JobGroup {
   nextAt: number | null;
   /** Waiting and running ones, by queue; of the waiting ones that were read, those that a limit holds. */
   readonly byQueue: Record<JobQueue, { waiting: number; running: number; held: number }>;
-  /** Of the waiting ones that were read, how many each limit holds, in words. */
+  /** Of the waiting ones that were read, how many each limit holds, by `limitOf`. */
   readonly limits: Map<string, number>;
   /** Waiting ones that were read. */
   read: number;
@@ -99,7 +99,7 @@ export async function readQueuedJobs(
     findWoken(read, organizationId, now, readMax),
     countByKind(read, ids, now),
     findFirst(read, ids, now, ofEach),
-    organizationId === null ? findOldest(read, now) : null,
+    organizationId === null ? findOldest(read, now, readMax) : null,
     isPart ? countQueues(read, now, countedMax) : null,
   ]);
   const grouping = new Grouping();
@@ -201,7 +201,7 @@ class Grouping {
     for (const group of this.#groupsOf(job)) {
       group.priorities.add(job.priority);
       group.read += 1;
-      if (job.held_by !== null) hold(group, job.trigger_type, waitingFor(job.held_by));
+      if (job.held_by !== null) hold(group, job.trigger_type, limitOf(job.held_by));
       else group.freeSince = Math.min(group.freeSince ?? job.due_at, job.due_at);
       const isOldest = group.oldest === null || job.due_at < group.oldest.since;
       if (isOldest) group.oldest = oldestOf(job);

@@ -181,9 +181,13 @@ test('jobs at a limit are held there, and by taken slots only where others of th
     'limit: 7 jobs wait for a place: concurrency of web/v1.0/x per user.',
     'limit: 2 jobs wait for a place: concurrency of web/v1.0/x.',
   ]);
-  const paused = group('a', 1, 0, [1], [['pause of organization', 1]]);
+  const paused = group('a', 1, 0, [1], [['pause of organization = a', 1]]);
   expect(holdsOfSkill(paused, true)).toEqual([
-    { code: 'paused', message: '1 job waits for the end of a pause: pause of organization.' },
+    {
+      code: 'paused',
+      message: '1 job waits for the end of a pause: pause of organization a.',
+      subject: { type: 'organization', id: 'a', organizationId: 'a' },
+    },
   ]);
   expect(held(11)[0]).toBe('slots_taken: All 16 slots are taken, 16 by its own runs.');
   expect(held(11)[1]).toContain('limit: At least 7 jobs wait');

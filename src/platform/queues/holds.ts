@@ -1,4 +1,5 @@
 /** Why jobs wait: what holds the jobs of a queue, an organization or a skill, in words. Pure. */
+import { type GateSubject, limitInWords, subjectOf } from '../../core/jobs/gate-subjects.ts';
 import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { mayBegin } from '../../core/jobs/turns.ts';
@@ -18,6 +19,8 @@ export interface Hold {
   readonly code: (typeof holdCodes)[number];
   /** For people. */
   readonly message: string;
+  /** What has the limit or the pause, is not loaded, or has the slots. */
+  readonly subject: GateSubject | null;
 }
 
 /** The slots of the live workers of one queue. */
@@ -46,7 +49,11 @@ const areTaken = (n: number) => (n === 1 ? 'is taken' : 'are taken');
 const noWorker: Hold = {
   code: 'no_worker',
   message: 'No process with the role worker is live, so no job begins.',
+  subject: null,
 };
+
+const organizationOf = (id: string | undefined): GateSubject | null =>
+  id === undefined ? null : { type: 'organization', id, organizationId: id };
 
 /** The first of the names, and how many there are beside them. */
 function listed(names: readonly string[]): string {
@@ -74,16 +81,19 @@ export function holdsOfQueue(
     if (beyondShare.length === 0) return limits;
     const slots = plural(places.slots, 'slot');
     const message = `While other organizations wait, these begin nothing beyond their share of ${slots}: ${listed(beyondShare)}.`;
-    return [{ code: 'organization_share', message }, ...limits];
+    return [
+      { code: 'organization_share', message, subject: organizationOf(beyondShare[0]) },
+      ...limits,
+    ];
   }
-  const names = organizations
+  const busy = organizations
     .filter(({ byQueue }) => byQueue[queue].running > 0)
-    .toSorted((a, b) => b.byQueue[queue].running - a.byQueue[queue].running)
-    .map(({ name, byQueue }) => `${name} ${byQueue[queue].running}`);
+    .toSorted((a, b) => b.byQueue[queue].running - a.byQueue[queue].running);
+  const names = busy.map(({ name, byQueue }) => `${name} ${byQueue[queue].running}`);
   const runs = names.length === 0 ? '' : ` Under way: ${listed(names)}.`;
   const workers = plural(places.workers, 'worker process', 'worker processes');
   const message = `${allSlots(places.slots)} of ${workers} ${areTaken(places.slots)}.${runs}`;
-  return [{ code: 'slots_taken', message }, ...limits];
+  return [{ code: 'slots_taken', message, subject: organizationOf(busy[0]?.name) }, ...limits];
 }
 
 /** What an organization finds in a queue. */
@@ -149,18 +159,22 @@ function withLimits(group: JobGroup, holds: readonly Hold[]): Hold[] {
 const higherFirst: Hold = {
   code: 'priority',
   message: 'Its jobs of a higher priority begin first.',
+  subject: null,
 };
 const waitForTurn = (running: number): Hold => ({
   code: 'slots_taken',
   message: `Jobs of this organization wait for their turn: ${running === 0 ? 'none' : running} of its runs ${running === 1 ? 'is' : 'are'} under way.`,
+  subject: null,
 });
 const allTaken = (own: number, slots: number): Hold => ({
   code: 'slots_taken',
   message: `${allSlots(slots)} ${areTaken(slots)}, ${own === 0 ? 'none' : own} by its own runs.`,
+  subject: null,
 });
 const share = (own: number, slots: number): Hold => ({
   code: 'organization_share',
   message: `${plural(own, 'run')} of it ${own === 1 ? 'is' : 'are'} under way in ${plural(slots, 'slot')}: more than its share while other organizations wait.`,
+  subject: null,
 });
 
 /** Whether no job of a queue waits for anything but a place at a limit. */
@@ -174,8 +188,8 @@ export function holdsOfLimits({ limits, waiting, read }: JobGroup): Hold[] {
     const isPause = limit.startsWith(pausePrefix);
     // Of more jobs than were read, more may be held there.
     const counted = waiting > read ? `At least ${jobs}` : jobs;
-    const message = `${counted} ${isPause ? 'for the end of a pause' : 'for a place'}: ${limit}.`;
-    return { code: isPause ? 'paused' : 'limit', message };
+    const message = `${counted} ${isPause ? 'for the end of a pause' : 'for a place'}: ${limitInWords(limit)}.`;
+    return { code: isPause ? 'paused' : 'limit', message, subject: subjectOf(limit) };
   });
 }
 
@@ -186,5 +200,6 @@ export function holdsOfLimits({ limits, waiting, read }: JobGroup): Hold[] {
 export function holdsOfSkill(group: JobGroup, isLoaded: boolean): Hold[] {
   if (group.waiting + group.later === 0 || isLoaded) return holdsOfLimits(group);
   const message = `No live worker process has loaded ${group.name}.`;
-  return [{ code: 'skill_not_loaded', message }];
+  const subject = { type: 'skill', id: group.name, organizationId: null } as const;
+  return [{ code: 'skill_not_loaded', message, subject }];
 }

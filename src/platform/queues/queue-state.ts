@@ -56,12 +56,12 @@ export class QueueState {
       as_of: timestamp(now),
       queues: jobs.queues.map((group) => ({
         ...queueOf(group),
-        held_by: holdsOf(group),
+        held_by: holdsOf(group).map(shownHold),
       })),
       organizations: groupsOf(jobs.organizations, holdsOf),
       skills: groupsOf(jobs.skills, skillHolds(isLoaded)),
       agents: groupsOf(jobs.agents, holdsOfLimits),
-      held_by: own === undefined ? [] : holdsOf(own),
+      held_by: own === undefined ? [] : holdsOf(own).map(shownHold),
     };
   }
 
@@ -89,8 +89,8 @@ export class QueueState {
         .map(({ name }) => name);
     const queues = jobs.queues.map((group) => {
       const name = group.name as JobQueue;
-      const held_by = holdsOfQueue(group, places[name], organizations, beyondShare(name));
-      return { ...queueOf(group), slots: places[name], held_by };
+      const holds = holdsOfQueue(group, places[name], organizations, beyondShare(name));
+      return { ...queueOf(group), slots: places[name], held_by: holds.map(shownHold) };
     });
     return {
       as_of: timestamp(clock.now()),
@@ -147,6 +147,15 @@ function countsOf(group: JobGroup) {
   };
 }
 
+const shownHold = ({ code, message, subject }: Hold) => ({
+  code,
+  message,
+  subject:
+    subject === null
+      ? null
+      : { type: subject.type, id: subject.id, organization_id: subject.organizationId },
+});
+
 const queueOf = (group: JobGroup) => ({ queue: group.name as JobQueue, ...countsOf(group) });
 
 function groupsOf(
@@ -159,7 +168,7 @@ function groupsOf(
     organization_id: group.organizationId,
     weight: weightOf(group.name),
     ...countsOf(group),
-    held_by: holdsOf(group),
+    held_by: holdsOf(group).map(shownHold),
   }));
   return { data: shown, total, limit: groupsMax };
 }

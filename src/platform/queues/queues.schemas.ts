@@ -11,6 +11,17 @@ const Hold = Type.Object(
   {
     code: Words(holdCodes),
     message: Type.String({ description: 'The reason in words, which may change.' }),
+    subject: {
+      ...Nullable(
+        Type.Object({
+          type: Words(['skill', 'organization', 'agent', 'api_key']),
+          id: Type.String({ description: 'Of a skill category/version/name.' }),
+          organization_id: Nullable(Type.String()),
+        }),
+      ),
+      description:
+        'What has the limit or the pause, or is not loaded; of taken slots the organization that runs the most.',
+    },
   },
   { title: 'QueueHold' },
 );
@@ -101,6 +112,7 @@ const heldBy = [
   {
     code: 'slots_taken',
     message: 'Jobs of this organization wait for their turn: 16 of its runs are under way.',
+    subject: null,
   },
 ];
 const lists = {

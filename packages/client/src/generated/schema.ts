@@ -2659,6 +2659,14 @@ export interface components {
             code: "no_worker" | "slots_taken" | "organization_share" | "skill_not_loaded" | "limit" | "paused" | "priority";
             /** @description The reason in words, which may change. */
             message: string;
+            /** @description What has the limit or the pause, or is not loaded; of taken slots the organization that runs the most. */
+            subject: {
+                /** @enum {string} */
+                type: "skill" | "organization" | "agent" | "api_key";
+                /** @description Of a skill category/version/name. */
+                id: string;
+                organization_id: string | null;
+            } | null;
         };
         WholeQueue: {
             /** @enum {string} */

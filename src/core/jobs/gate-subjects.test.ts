@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { limitInWords, limitOf, subjectOf } from './gate-subjects.ts';
+import {
+  gatesOf,
+  limitOfAgent,
+  limitOfKey,
+  limitOfOrganization,
+  pauseOfAgent,
+  pauseOfOrganization,
+  pauseOfSkill,
+} from './gates.ts';
+
+const work = {
+  organization_id: 'acme',
+  agent_id: 'reader',
+  api_key_id: 'k1',
+  user_id: 'u1',
+  skill_category: 'web',
+  skill_name: 'fetch',
+  skill_version: 'v1.0',
+};
+
+test('a limit of a skill is one reason for all users', () => {
+  const [gate] = gatesOf([{ limit: 1, per: 'user' }], work);
+  const limit = limitOf(gate?.name ?? '');
+
+  expect(limit).toBe('concurrency of web/v1.0/fetch per user');
+  expect(limitInWords(limit)).toBe(limit);
+  expect(subjectOf(limit)).toEqual({ type: 'skill', id: 'web/v1.0/fetch', organizationId: null });
+});
+
+test.each([
+  [pauseOfSkill('web/v1.0/fetch'), 'pause of web/v1.0/fetch', 'skill', 'web/v1.0/fetch', null],
+  [pauseOfOrganization('acme'), 'pause of organization acme', 'organization', 'acme', 'acme'],
+  [
+    limitOfOrganization('acme'),
+    'max_concurrency of organization acme',
+    'organization',
+    'acme',
+    'acme',
+  ],
+  [
+    pauseOfAgent('acme', 'reader'),
+    'pause of agent queue reader of acme',
+    'agent',
+    'reader',
+    'acme',
+  ],
+  [
+    limitOfAgent('acme', 'reader'),
+    'max_concurrency of agent reader of acme',
+    'agent',
+    'reader',
+    'acme',
+  ],
+  [limitOfKey('k1'), 'max_concurrency of API key k1', 'api_key', 'k1', null],
+])('%s is named with whose it is', (gate, words, type, id, organizationId) => {
+  expect(limitInWords(limitOf(gate))).toBe(words);
+  expect(subjectOf(limitOf(gate))).toEqual({ type, id, organizationId });
+});
