@@ -41,7 +41,7 @@ export function QueuePage() {
       <Loaded query={query} lines={12}>
         {(state) => (
           <>
-            <Verdict state={state} />
+            <Verdict state={state} isOfAll={isOfAll} />
             <Queues queues={state.queues} />
             {isOfAll && (
               <GroupsTable

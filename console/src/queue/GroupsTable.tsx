@@ -1,10 +1,12 @@
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { addressOf, pageOrganization } from '../api/organization.ts';
 import type { QueueGroup, QueueState } from '../api/queue.ts';
+import { textLink } from '../ui/Links.tsx';
 import { Section } from '../ui/Page.tsx';
-import { type Column, rowLink, Table } from '../ui/Table.tsx';
+import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
 import { countText, Time } from '../ui/Time.tsx';
+import { atLeastText } from './counts.ts';
+import { JobsLink, SkillPageLink } from './QueueLinks.tsx';
 
 type Groups = QueueState['organizations'];
 export type GroupKind = 'organization' | 'skill' | 'agent';
@@ -45,13 +47,13 @@ export function GroupsTable({
               </>
             ),
           },
-          ...counts,
+          ...columnsOf(kind, isOfAll),
         ]}
         empty={<p className="p-4 text-[13px] text-muted">Nothing waits or runs.</p>}
       />
       {isCut && (
         <p className="border-t px-4 py-2 text-xs text-muted">
-          The {countText(groups.data.length)} with the most waiting jobs, of{' '}
+          The {countText(groups.data.length)} that wait or run the most, of{' '}
           {countText(groups.total)}.
         </p>
       )}
@@ -59,10 +61,23 @@ export function GroupsTable({
   );
 }
 
-const counts: readonly Column<QueueGroup>[] = [
-  { header: 'Waiting', align: 'right', cell: ({ waiting }) => countText(waiting) },
-  { header: 'Running', align: 'right', cell: ({ running }) => countText(running) },
-  { header: 'Later', align: 'right', from: 'sm', cell: ({ later }) => countText(later) },
+const columnsOf = (kind: GroupKind, isOfAll: boolean): readonly Column<QueueGroup>[] => [
+  {
+    header: 'Waiting',
+    align: 'right',
+    cell: ({ waiting, at_least }) => atLeastText(waiting, at_least),
+  },
+  {
+    header: 'Running',
+    align: 'right',
+    cell: (group) => <Running kind={kind} group={group} isOfAll={isOfAll} />,
+  },
+  {
+    header: 'Later',
+    align: 'right',
+    from: 'sm',
+    cell: ({ later, at_least }) => atLeastText(later, at_least),
+  },
   {
     header: 'Suspended',
     align: 'right',
@@ -77,6 +92,37 @@ const counts: readonly Column<QueueGroup>[] = [
   },
 ];
 
+/** Whose jobs a group has; null of a skill of several organizations. */
+const organizationOf = ({ organization_id }: QueueGroup, isOfAll: boolean) =>
+  organization_id ?? (isOfAll ? null : pageOrganization());
+
+const filtersOf = (kind: GroupKind, name: string) =>
+  ({ organization: {}, skill: { skill: name }, agent: { agent_id: name } })[kind];
+
+/** Leads to the runs under way. */
+function Running({
+  kind,
+  group,
+  isOfAll,
+}: {
+  kind: GroupKind;
+  group: QueueGroup;
+  isOfAll: boolean;
+}) {
+  const { name, running } = group;
+  const organization = organizationOf(group, isOfAll);
+  if (running === 0 || organization === null) return countText(running);
+  return (
+    <JobsLink
+      organization={organization}
+      filters={{ status: 'active', ...filtersOf(kind, name) }}
+      className={`${aboveRowLink} ${textLink}`}
+    >
+      {countText(running)}
+    </JobsLink>
+  );
+}
+
 function Reasons({ group: { held_by } }: { group: QueueGroup }) {
   if (held_by.length === 0) return null;
   return (
@@ -86,10 +132,10 @@ function Reasons({ group: { held_by } }: { group: QueueGroup }) {
   );
 }
 
-/** Leads to the jobs that wait or, of another organization, to its page of queues. */
+/** Leads to the jobs that wait, of another organization to its page of queues, of a skill of several to its page. */
 function Name({ kind, group, isOfAll }: { kind: GroupKind; group: QueueGroup; isOfAll: boolean }) {
   const { name, organization_id } = group;
-  const isOwn = organization_id === null ? !isOfAll : organization_id === pageOrganization();
+  const organization = organizationOf(group, isOfAll);
   const text: ReactNode =
     kind === 'agent' && isOfAll ? (
       <>
@@ -99,18 +145,24 @@ function Name({ kind, group, isOfAll }: { kind: GroupKind; group: QueueGroup; is
     ) : (
       name
     );
-  if (!isOwn) {
-    if (kind !== 'organization') return <span className="font-medium">{text}</span>;
+  if (organization === null) {
+    return (
+      <SkillPageLink skill={name} className={rowLink}>
+        {text}
+      </SkillPageLink>
+    );
+  }
+  if (kind === 'organization' && organization !== pageOrganization()) {
     return (
       <a href={addressOf(name, '/queue?of=own')} className={rowLink}>
         {text}
       </a>
     );
   }
-  const narrowed = { organization: {}, skill: { skill: name }, agent: { agent_id: name } }[kind];
+  const filters = { status: 'queued' as const, ...filtersOf(kind, name) };
   return (
-    <Link to="/jobs" search={{ status: 'queued', ...narrowed }} className={rowLink}>
+    <JobsLink organization={organization} filters={filters} className={rowLink}>
       {text}
-    </Link>
+    </JobsLink>
   );
 }

@@ -1,5 +1,6 @@
 import type { QueueOf } from '../api/queue.ts';
 import { countText } from '../ui/Time.tsx';
+import { atLeastText } from './counts.ts';
 import { Later, Oldest } from './Oldest.tsx';
 
 const titles: Record<QueueOf['queue'], string> = {
@@ -19,9 +20,9 @@ export function Queues({ queues }: { queues: readonly QueueOf[] }) {
         >
           <h2 className="text-[13px] font-semibold">{titles[queue.queue]}</h2>
           <dl className="grid grid-cols-3 gap-2 text-xs text-muted">
-            <Count name="Waiting" value={queue.waiting} />
-            <Count name="Running" value={queue.running} />
-            <Count name="Later" value={queue.later} />
+            <Count name="Waiting" value={atLeastText(queue.waiting, queue.at_least)} />
+            <Count name="Running" value={countText(queue.running)} />
+            <Count name="Later" value={atLeastText(queue.later, queue.at_least)} />
           </dl>
           {queue.slots && <Slots {...queue.slots} />}
           <p className="text-xs text-muted">
@@ -34,13 +35,11 @@ export function Queues({ queues }: { queues: readonly QueueOf[] }) {
   );
 }
 
-function Count({ name, value }: { name: string; value: number }) {
+function Count({ name, value }: { name: string; value: string }) {
   return (
     <div className="min-w-0">
       <dt>{name}</dt>
-      <dd className="text-xl font-semibold tracking-tight text-ink tabular-nums">
-        {countText(value)}
-      </dd>
+      <dd className="text-xl font-semibold tracking-tight text-ink tabular-nums">{value}</dd>
     </div>
   );
 }
