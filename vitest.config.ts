@@ -113,10 +113,10 @@ const sameOnCluster = [
 const soakOnly = ['test/faults/{alerts,cluster-chaos,first-start,packages}.test.ts'];
 const soaks = [
   ...soakOnly,
-  'test/contracts/{jobs-random,memories,schedules-tick,usage-random}.test.ts',
+  'test/contracts/{gates,jobs-random,memories,schedules-tick,usage-random}.test.ts',
   'test/faults/cluster-{clocks,deploy,kill,network,postgres,redis,roles,work}.test.ts',
   'test/faults/{approvals-kill,durable-kill,durable-lifecycle}.test.ts',
-  'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
+  'test/faults/kill{,-limits,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,replace,sigterm,storage}.test.ts',
   'test/journeys/mcp.test.ts',
   'src/core/executors/pool.hostile.test.ts',

@@ -17,6 +17,7 @@ import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { rounds } from '../support/soak.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const facts = (name: string, concurrency: SkillConcurrency | SkillConcurrency[] = []) => ({
@@ -344,6 +345,45 @@ describe.each(await engines())('on $name', (engine) => {
 
     expect(await heldCount()).toBe(0);
     for (const { id } of jobs) await world.attempt(id, completed());
+    await expectGatesConsistent(world);
+  });
+
+  test('a limit that is raised, lowered and removed while many jobs wait is observed at once, and all go', {
+    timeout: 240_000,
+  }, async () => {
+    const many = rounds(300, 10_000);
+    const world = await worldOf({ limit: 1 });
+    for (let n = 0; n < many; n += 100) {
+      await world.database.write((tx) =>
+        world.acceptor.acceptWithin(
+          tx,
+          Array.from({ length: 100 }, () => world.request({ skill: limited })),
+        ),
+      );
+    }
+    const { kysely } = world.database.read;
+    const going = async () => {
+      const rows = await kysely
+        .selectFrom('jobs')
+        .select('id')
+        .where('status', '=', 'queued')
+        .where('held_by', 'is', null)
+        .execute();
+      return rows.map(({ id }) => id);
+    };
+    expect(await going()).toHaveLength(1);
+
+    await limitTo(world, { limit: 50 });
+    await world.recovery.sweep();
+    expect(await going()).toHaveLength(50);
+    await limitTo(world, { limit: 5 });
+    for (const id of await going()) await world.attempt(id, completed());
+    expect(await going()).toHaveLength(5);
+    await limitTo(world, []);
+    for (let left = many; left > 0; left -= 1_000) await world.recovery.sweep();
+
+    expect(await going()).toHaveLength(many - 50);
+    for (const id of (await going()).slice(0, 20)) await world.attempt(id, completed());
     await expectGatesConsistent(world);
   });
 
