@@ -527,6 +527,24 @@ describe.each(await engines())('on $name', (engine) => {
     },
   );
 
+  test('a job that replaces one of its key waits in its place, before those that came in between', async () => {
+    const world = await worldOf({ limit: 1 });
+    const jobKey = { key: 'orders', mode: 'replace' } as const;
+    const running = await world.begin((await submit(world)).id);
+    const replaced = await submit(world, { jobKey });
+    world.clock.advance(1_000);
+    const between = await submit(world);
+    world.clock.advance(1_000);
+    const later = await submit(world, { jobKey });
+    expect(await heldBy(world, [replaced, between, later])).toEqual([null, words, words]);
+
+    running.run.end(completed());
+    await running.ended;
+
+    expect(await heldBy(world, [later, between])).toEqual([null, words]);
+    await expectGatesConsistent(world);
+  });
+
   test('jobs that were queued before their skill had a limit are held when their turn comes', async () => {
     const world = await worldOf([]);
     const jobs = [await submit(world), await submit(world), await submit(world)];

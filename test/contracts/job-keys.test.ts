@@ -226,6 +226,26 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
+    test('holds while an older job of the key goes on beside which another mode has let one begin', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, accept, request, begin, attempt, database } = world;
+      const first = await submit({ jobKey: replace });
+      const { run, ended } = await begin(first.id);
+      const second = await submit({ jobKey: replace });
+      const skipped = () => accept(request({ jobKey: skip }));
+      expect(await skipped()).toMatchObject({ kind: 'skipped', job: { id: second.id } });
+      await attempt(second.id, completed());
+
+      expect(await skipped()).toMatchObject({ kind: 'skipped', job: { id: first.id } });
+
+      // The others know the newest job alone, which has ended.
+      expect(await accept(request({ jobKey: debounce }))).toMatchObject({ kind: 'accepted' });
+      expect(await accept(request({ jobKey: replace }))).toHaveProperty('replaces');
+      run.end(completed());
+      await ended;
+      await expectConsistent(database);
+    });
+
     test('with an Idempotency-Key the repeat gets the job that it was answered with', async () => {
       const world = await jobsWorld(engine);
       const { submit, accept, request, caller, attempt } = world;

@@ -94,7 +94,7 @@ export const holdAt = allRows<{ ids: readonly string[]; gate: string }, Transact
       .returning('id'),
 );
 
-/** The next jobs of an organization that a gate holds, of a priority or lower ones. */
+/** The next jobs of an organization that a gate holds, of a priority or lower ones, the longest due first. */
 export const listHeld = allRows<
   { gate: string; organization_id: string; priority: number; limit: number },
   Transaction
@@ -107,6 +107,7 @@ export const listHeld = allRows<
     .where('priority', '>=', p('priority'))
     .where(waitsForTurn)
     .orderBy('priority')
+    .orderBy('due_at')
     .orderBy('id')
     .limit(p('limit')),
 );

@@ -3,7 +3,7 @@ import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { idIn, isIn } from '../../adapters/database/ids-in.ts';
 import { type Lists, rowsIn, rowsParams, type Types } from '../../adapters/database/rows-in.ts';
-import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { JobKeysTable } from '../../adapters/database/tables.ts';
 import { inIdOrder, type JobRow } from './jobs.store.ts';
 
@@ -67,6 +67,35 @@ export const findJobsOfKeys = allRows<{ ids: readonly string[] }, Transaction>()
     .selectFrom('jobs')
     .selectAll()
     .where(idIn(dialect, listOf(p, 'ids'))),
+);
+
+/** The newest job of a key that has not ended, nor expired before it began. */
+export const findOpenOfKey = firstRow<
+  Pick<JobRow, 'organization_id' | 'skill_category' | 'skill_version' | 'skill_name'> & {
+    job_key: string;
+    now: number;
+  },
+  Transaction
+>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .selectAll()
+    .where('organization_id', '=', p('organization_id'))
+    .where('job_key', '=', p('job_key'))
+    .where('due_at', 'is not', null)
+    .where('skill_category', '=', p('skill_category'))
+    .where('skill_version', '=', p('skill_version'))
+    .where('skill_name', '=', p('skill_name'))
+    .where((eb) =>
+      eb.or([
+        eb('status', '<>', sql.lit('queued')),
+        eb('started_at', 'is not', null),
+        eb('expires_at', 'is', null),
+        eb('expires_at', '>', p('now')),
+      ]),
+    )
+    .orderBy('id', 'desc')
+    .limit(1),
 );
 
 const replaced = statement<{ id: string; replaced_by: string }>()((db, p) =>

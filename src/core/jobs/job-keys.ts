@@ -13,6 +13,7 @@ import { holdFamilies } from './families.store.ts';
 import {
   changeJobsOfKeys,
   findJobsOfKeys,
+  findOpenOfKey,
   giveJobKeys,
   type JobKeyRow,
   keyNameOf,
@@ -27,7 +28,10 @@ import type { Settler } from './settle.ts';
 import { isFinal, replacedError } from './states.ts';
 import type { JobTiming } from './timing.ts';
 
-/** What a later request does to an earlier job of its key. */
+/**
+ * What a later request does to an earlier job of its key. The mode is that of the request, whatever those of earlier ones were:
+ * replace and debounce act upon the newest job of the key, and skip holds while any of its jobs has not ended.
+ */
 export const jobKeyModes = ['replace', 'skip', 'debounce'] as const;
 export type JobKeyMode = (typeof jobKeyModes)[number];
 
@@ -154,7 +158,7 @@ export interface KeyedRequest {
 
 interface Held {
   readonly row: JobKeyRow;
-  /** The newest job of the key, if it is still there. */
+  /** The newest job of the key, if it is still there; with the mode skip the newest that has not ended. */
   readonly earlier: JobRow | undefined;
 }
 
@@ -177,6 +181,13 @@ export async function holdJobKeys(
     const row = rowsByName.get(keyNameOf(wanted[i] as JobKeyRow)) as JobKeyRow;
     held.set(job, { row, earlier: jobsById.get(row.job_id) });
   });
+  for (const { jobKey, job } of requests) {
+    const { row, earlier } = held.get(job) as Held;
+    if (jobKey.mode !== 'skip' || keyOutcome('skip', earlier, job, now) === 'skipped') continue;
+    // Requests of other modes let jobs of the key begin beside one another: an older one may go on.
+    const open = await findOpenOfKey(tx, { ...job, job_key: jobKey.key, now });
+    if (open !== undefined) held.set(job, { row, earlier: open });
+  }
   return new HeldJobKeys(held, now);
 }
 
