@@ -12,6 +12,7 @@ import {
   pauseOfSkill,
 } from '../../src/core/jobs/gates.ts';
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
+import { readQueuedJobs } from '../../src/core/jobs/queued-jobs.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -818,6 +819,10 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await one.take(2, 'b')).toBe(true);
       await three.give(1);
       expect(await two.placed()).toEqual([]);
+      for (const organizationId of ['default', null]) {
+        const { organizations } = await readQueuedJobs(world.context, organizationId);
+        expect(organizations.data.map(({ calls }) => [...calls])).toEqual([[['b', 1]]]);
+      }
       await one.give(2);
 
       expect(await two.placed()).toEqual([1]);

@@ -33,6 +33,11 @@ export interface WaitingJob extends JobKind {
   readonly held_by: string | null;
 }
 
+/** A running job, a call of which waits for a place. */
+export interface CallingJob extends JobKind {
+  readonly gate: string;
+}
+
 const kind = [
   'organization_id',
   'agent_id',
@@ -234,4 +239,26 @@ export async function countQueues(db: Handle, now: number, max: number) {
       isCut: dueByPlan >= max || laterByPlan >= max,
     },
   };
+}
+
+/** Running jobs whose calls wait for places, of all organizations where it is null; those that wait the longest. */
+export function findCalling(
+  { kysely }: Handle,
+  organizationId: string | null,
+  limit: number,
+): Promise<CallingJob[]> {
+  return (
+    kysely
+      .selectFrom('places')
+      .innerJoin('jobs', 'jobs.id', 'places.job_id')
+      .select(['places.gate', ...kind.map((name) => `jobs.${name}` as const)])
+      // A literal, for its index.
+      .where(sql<SqlBool>`places.is_held = 0`)
+      .$if(organizationId !== null, (all) =>
+        all.where('places.organization_id', '=', organizationId ?? ''),
+      )
+      .orderBy('places.since')
+      .limit(limit)
+      .execute()
+  );
 }

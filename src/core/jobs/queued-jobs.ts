@@ -1,6 +1,6 @@
 /**
  * What waits in the queues of jobs: by queue, organization, skill and agent. It reads the kept counts and a bounded number of
- * jobs, however many wait.
+ * jobs, however many wait. It has more than 300 lines because all of it is sorted into the same groups.
  */
 
 import { priorities } from '../../kernel/priority.ts';
@@ -9,9 +9,11 @@ import { skillKey } from '../skills/registry.ts';
 import { limitOf } from './gate-subjects.ts';
 import { countByKind, countedMax, type QueuedCounts } from './queued-counts.ts';
 import {
+  type CallingJob,
   type CountedKind,
   countQueues,
   countUnendedKinds,
+  findCalling,
   findFirst,
   findOldest,
   findWoken,
@@ -51,6 +53,8 @@ export interface JobGroup {
   /** Queued jobs whose time has not come. */
   later: number;
   running: number;
+  /** Calls of running jobs that wait for places, by gate, as far as they were read. */
+  readonly calls: Map<string, number>;
   /** Runs that wait for something outside the queue. */
   suspended: number;
   oldest: OldestJob | null;
@@ -94,9 +98,10 @@ export async function readQueuedJobs(
   const ids = organizationId === null ? choose(busy?.organizations ?? []) : [organizationId];
   const isPart = busy !== null && busy.organizations.length > ids.length;
   const ofEach = Math.max(readOfEachMin, Math.ceil(readMax / (ids.length || 1)));
-  const [kept, woken, queued, { due, later }, oldest, ofQueues] = await Promise.all([
+  const [kept, woken, calling, queued, { due, later }, oldest, ofQueues] = await Promise.all([
     countUnendedKinds(read, ids, keptMax),
     findWoken(read, organizationId, now, readMax),
+    findCalling(read, organizationId, readMax),
     countByKind(read, ids, now),
     findFirst(read, ids, now, ofEach),
     organizationId === null ? findOldest(read, now, readMax) : null,
@@ -107,6 +112,7 @@ export async function readQueuedJobs(
   for (const id of ids) grouping.setOrganization(id, queued.ofOrganization(id), kept.isCut);
   const isRead = new Set(ids);
   for (const job of woken) if (isRead.has(job.organization_id)) grouping.wake(job);
+  for (const job of calling) if (isRead.has(job.organization_id)) grouping.call(job);
   for (const kind of queued.later) grouping.delay(kind, kind.first);
   for (const job of due) grouping.wait(job);
   for (const job of later) grouping.delay(job, job.due_at);
@@ -153,6 +159,7 @@ function newGroup(name: string, organizationId: string | null): JobGroup {
     freeSince: null,
     nextAt: null,
     byQueue: { 'skill-execution': none(), 'scheduled-jobs': none() },
+    calls: new Map(),
     limits: new Map(),
     read: 0,
     priorities: new Set(),
@@ -195,6 +202,12 @@ class Grouping {
       group.byQueue[queueOf(job.trigger_type)].waiting += 1;
     }
     this.wait(job);
+  }
+
+  /** A call of a running job waits at a gate. */
+  call({ gate, ...kind }: CallingJob): void {
+    const limit = limitOf(gate);
+    for (const { calls } of this.#groupsOf(kind)) calls.set(limit, (calls.get(limit) ?? 0) + 1);
   }
 
   wait(job: WaitingJob): void {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
 import {
   type FoundPlaces,
+  holdsOfLimits,
   holdsOfOrganization,
   holdsOfOwn,
   holdsOfQueue,
@@ -35,6 +36,7 @@ function group(
     byQueue: { [queue]: { ...counts, held }, 'scheduled-jobs': none } as JobGroup['byQueue'],
     priorities: new Set(priorities),
     limits: new Map(limits),
+    calls: new Map(),
     read: 10,
   };
 }
@@ -197,4 +199,18 @@ test('jobs at a limit are held there, and by taken slots only where others of th
     'limit',
   ]);
   expect(holdsOfSkill(queued, true).map(({ code }) => code)).toEqual(['limit', 'limit']);
+});
+
+test('a limit at which calls of running jobs wait holds them, also where no job waits', () => {
+  const calls = new Map([
+    ['concurrency of web/v1.0/x', 2],
+    ['pause of web/v1.0/y', 1],
+  ]);
+
+  const holds = holdsOfLimits({ ...group('a', 0, 3), calls });
+
+  expect(holds.map(({ code, message }) => [code, message.split(':', 1)[0]])).toEqual([
+    ['limit', '2 calls of running jobs wait for a place'],
+    ['paused', '1 call of running jobs waits for a place'],
+  ]);
 });

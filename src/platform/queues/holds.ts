@@ -180,17 +180,29 @@ const share = (own: number, slots: number): Hold => ({
 /** Whether no job of a queue waits for anything but a place at a limit. */
 export const isHeld = ({ waiting, held }: JobGroup['byQueue'][JobQueue]) => waiting <= held;
 
-/** The limits at which waiting jobs are held, those that hold the most first. */
-export function holdsOfLimits({ limits, waiting, read }: JobGroup): Hold[] {
-  const most = [...limits].toSorted(([, a], [, b]) => b - a).slice(0, namedMax);
-  return most.map(([limit, n]) => {
+/** The limits at which waiting jobs are held, and calls of running ones; those that hold the most first. */
+export function holdsOfLimits({ limits, calls, waiting, read }: JobGroup): Hold[] {
+  const ofJobs = mostOf(limits).map(([limit, n]) => {
     const jobs = `${plural(n, 'job')} ${n === 1 ? 'waits' : 'wait'}`;
     const isPause = limit.startsWith(pausePrefix);
     // Of more jobs than were read, more may be held there.
     const counted = waiting > read ? `At least ${jobs}` : jobs;
     const message = `${counted} ${isPause ? 'for the end of a pause' : 'for a place'}: ${limitInWords(limit)}.`;
-    return { code: isPause ? 'paused' : 'limit', message, subject: subjectOf(limit) };
+    return holdAt(limit, message);
   });
+  const ofCalls = mostOf(calls).map(([limit, n]) => {
+    const waits = `${plural(n, 'call')} of running jobs ${n === 1 ? 'waits' : 'wait'}`;
+    return holdAt(limit, `${waits} for a place: ${limitInWords(limit)}.`);
+  });
+  return [...ofJobs, ...ofCalls];
+}
+
+const mostOf = (gates: ReadonlyMap<string, number>) =>
+  [...gates].toSorted(([, a], [, b]) => b - a).slice(0, namedMax);
+
+function holdAt(gate: string, message: string): Hold {
+  const code = gate.startsWith(pausePrefix) ? 'paused' : 'limit';
+  return { code, message, subject: subjectOf(gate) };
 }
 
 /**
