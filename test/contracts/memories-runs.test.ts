@@ -1,7 +1,7 @@
 /** The memory changes of an attempt on every database (docs/decisions/memories.md). */
 import { describe, expect, test, vi } from 'vitest';
 import type { ClaimedJob } from '../../src/core/jobs/jobs.store.ts';
-import { NotedChanges } from '../../src/core/memories/noted-changes.ts';
+import { PartChanges } from '../../src/core/memories/part-changes.ts';
 import { RunMemories, type RunMemory } from '../../src/core/memories/run-memory.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -20,7 +20,7 @@ const newMemoryOf = ({ memories }: JobsWorld) => memories.create(own, { content:
 const contents = (recalled: unknown) =>
   (recalled as { content: string }[]).map(({ content }) => content);
 
-const noting = (changes: NotedChanges) => ({ step: null, changes });
+const noting = (changes: PartChanges) => ({ step: null, changes });
 
 describe.each(await engines())('on $name', (engine) => {
   test('an attempt that completes records it together with its job', async () => {
@@ -400,7 +400,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('restores the changes of a part that does not run again, under the same ids', async () => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old tea' });
-      const noted = new NotedChanges(null);
+      const noted = new PartChanges(null);
       const note = noting(noted);
       const first = begin();
       const fields = { content: 'new tea', tag: 'drink', metadata: { hot: true } };
@@ -431,7 +431,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('has restored memories once, after any number of restores', async () => {
       const { world, begin, complete } = await attempts();
-      const noted = new NotedChanges(null);
+      const noted = new PartChanges(null);
       await begin().ask('remember', { content: 'once' }, noting(noted));
 
       const second = begin();
@@ -447,7 +447,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('skips a memory that another writer has deleted meanwhile', async () => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old' });
-      const noted = new NotedChanges(null);
+      const noted = new PartChanges(null);
       await begin().ask('forget', stored.id, noting(noted));
       await world.memories.remove(own, stored.id);
 
@@ -461,7 +461,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('counts restored changes in the bounds of the run', async () => {
       const { begin } = await attempts();
-      const noted = new NotedChanges(null);
+      const noted = new PartChanges(null);
       const first = begin();
       for (let i = 0; i < 200; i += 1) {
         await first.ask('remember', { content: `x${i}` }, noting(noted));
@@ -482,7 +482,7 @@ describe.each(await engines())('on $name', (engine) => {
       const stored = await world.memories.create(own, { content: 'old' });
       const memory = begin();
       const kept = (await memory.ask('remember', { content: 'kept' })) as { id: string };
-      const noted = new NotedChanges(null);
+      const noted = new PartChanges(null);
       const note = noting(noted);
       await memory.ask('remember', { content: 'new' }, note);
       await memory.ask('forget', kept.id, note);

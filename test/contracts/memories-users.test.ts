@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
-import { NotedChanges } from '../../src/core/memories/noted-changes.ts';
+import { PartChanges } from '../../src/core/memories/part-changes.ts';
 import { newMemory } from '../../src/core/memories/record.ts';
 import { RunMemories } from '../../src/core/memories/run-memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -314,7 +314,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('is updated again by a repetition, and as before where that is taken back', async () => {
       const all = await world(engine);
       await all.memories.create(own, { content: prefers }, 'ada');
-      const noted = new NotedChanges(null);
+      const noted = new PartChanges(null);
       const asker = { step: null, changes: noted };
       const first = all.runFor('ada');
       await first.ask('remember', { content: 'Ada prefers very short answers' }, asker);
@@ -376,7 +376,7 @@ describe.each(await engines())('on $name', (engine) => {
     const all = await world(engine);
     const [shared, ofAlice] = await all.given(['Shared', null], ['Of Alice', 'alice']);
     expect(await all.agents.get('default', 'support')).toMatchObject({ memory: 'user' });
-    const noted = new NotedChanges(null);
+    const noted = new PartChanges(null);
     const model = {
       step: 1,
       isModel: true,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
-import { findUnwantedRuns } from '../../src/core/scheduled-runs/scheduled-runs.ts';
+import { findRunsWithoutRetry } from '../../src/core/scheduled-runs/scheduled-runs.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
 import { deleteExpiredRuns } from '../../src/platform/schedules/retention.ts';
 import { deleteRuns } from '../../src/platform/schedules/runs.store.ts';
@@ -336,7 +336,7 @@ describe.each(await engines())('on $name', (engine) => {
       await end(world, id);
 
       expect(await world.row(jobId)).toMatchObject({ status: 'queued' });
-      const unwanted = await world.database.write((tx) => findUnwantedRuns(tx, [jobId]));
+      const unwanted = await world.database.write((tx) => findRunsWithoutRetry(tx, [jobId]));
       expect([...unwanted]).toEqual([]);
     });
   });

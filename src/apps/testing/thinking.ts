@@ -85,7 +85,7 @@ class ScriptedRunThinking implements RunThinking {
     if (recorded !== undefined) {
       if ('error' in recorded) throw Object.assign(new Error(), recorded.error);
       if (recorded.memory.length > 0) await memoryOf(this.#run).restore(recorded.memory);
-      part.changes?.note(...recorded.memory);
+      part.changes?.add(...recorded.memory);
       return (JSON.parse(recorded.result) as { output: Generated }).output;
     }
     const inner = innerPart(part, n, key, part.depth);

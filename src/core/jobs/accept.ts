@@ -79,7 +79,7 @@ export interface WorkRequest {
   readonly concurrencyKey?: string | undefined;
 }
 
-/** What a job that another one starts tells of that one. */
+/** The job that starts another, as the row of the other names it. */
 interface Parent {
   readonly jobId: string;
   /** The number of the parent's step that waits for it. */

@@ -7,7 +7,7 @@ import { mayHaveGates } from './held-jobs.store.ts';
 import { type ClaimedJob, claimedColumns } from './jobs.store.ts';
 
 /** The last recorded report of a run, after which it goes on. Null where no other process can have recorded one. */
-interface LastSaid {
+interface LastMessage {
   readonly last_message_id: string | null;
 }
 
@@ -93,7 +93,7 @@ export function claimJobs(
   ids: readonly string[],
   { by, now, leaseUntil, dueBy = now }: JobsClaim,
   except: readonly string[] | null = null,
-): Promise<(ClaimedJob & LastSaid)[]> {
+): Promise<(ClaimedJob & LastMessage)[]> {
   const times = { now, due_by: dueBy, lease_until: leaseUntil };
   const which = except === null ? claim : claimOthers;
   return tx.all(which, { ids, skills: except ?? [], claimed_by: by, ...times });

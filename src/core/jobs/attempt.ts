@@ -140,7 +140,7 @@ export function isReplaying({ job, records }: Attempt): boolean {
 }
 
 /** Ends the run for good where its code no longer fits its record, or a bound of its record is passed. */
-export function noteFault(attempt: Attempt, error: unknown): void {
+export function endOnFault(attempt: Attempt, error: unknown): void {
   if (!(error instanceof JournalFault) || attempt.fault !== undefined) return;
   attempt.fault = error;
   attempt.handle?.abort(error.message);

@@ -2,7 +2,7 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import { firstRow } from '../../adapters/database/statement.ts';
 
-/** What a job tells about the child that it is about to start. */
+/** The parts of a job that the child which it starts takes over. */
 export const findParent = firstRow<{ id: string }, Transaction>()((db, p) =>
   db
     .selectFrom('jobs')

@@ -27,7 +27,7 @@ const agentsMax = 4;
 const nameMax = 300;
 
 /** What a run asks for, and what its digest is made of. */
-interface Wanted {
+interface ChildRequest {
   readonly skill: string;
   readonly input: unknown;
   /** The agent that runs it, where a model gives another one a task; the run's own code cannot say it. */
@@ -60,12 +60,12 @@ export class ChildJobs implements WaitKindVerbs {
     if (typeof skill !== 'string' || skill.length > nameMax) {
       throw permanentError('a child run needs the name of a skill: category/version/name');
     }
-    const wanted: Wanted = {
+    const request: ChildRequest = {
       skill,
       input: input ?? null,
       ...(typeof agent === 'string' && { agent }),
     };
-    return { input: wanted, dueAt: deadlineAfter(waitMaxMs, now) };
+    return { input: request, dueAt: deadlineAfter(waitMaxMs, now) };
   }
 
   begin(tx: Transaction, wait: BegunWait): Promise<null> {
@@ -91,10 +91,10 @@ const overdue = {
 
 async function startChild(children: ChildJobs, tx: Transaction, wait: BegunWait): Promise<null> {
   const { job, n } = wait;
-  const wanted = wait.input as Wanted;
-  const skill = await usableSkill(children, tx, job, wanted.skill);
-  refuseInvalid(skill, wanted);
-  if (wanted.agent !== undefined) await requireAgent(children, tx, job, wanted.agent);
+  const request = wait.input as ChildRequest;
+  const skill = await usableSkill(children, tx, job, request.skill);
+  refuseInvalid(skill, request);
+  if (request.agent !== undefined) await requireAgent(children, tx, job, request.agent);
   const parent = await findParent(tx, { id: job.id });
   if (parent === undefined) throw new Error(`The job ${job.id} is gone.`);
   if (parent.depth >= depthMax) {
@@ -107,7 +107,7 @@ async function startChild(children: ChildJobs, tx: Transaction, wait: BegunWait)
       `the job ${job.id} has started ${childrenMax} jobs, and may not start more`,
     );
   }
-  await children.acceptor.acceptWithin(tx, [childOf(job, n, parent, skill, wanted)]);
+  await children.acceptor.acceptWithin(tx, [childOf(job, n, parent, skill, request)]);
   return null;
 }
 
@@ -127,7 +127,7 @@ async function usableSkill(
   return skill;
 }
 
-function refuseInvalid(skill: Skill, { skill: name, input }: Wanted): void {
+function refuseInvalid(skill: Skill, { skill: name, input }: ChildRequest): void {
   const [issue] = skill.input.issuesOf(input) ?? [];
   if (issue === undefined) return;
   throw permanentError(
@@ -165,7 +165,7 @@ function childOf(
   step: number,
   parent: Pick<JobRow, 'user_id' | 'for_user' | 'depth' | 'priority' | 'concurrency_key'>,
   skill: Skill,
-  { input, agent }: Wanted,
+  { input, agent }: ChildRequest,
 ): WorkRequest {
   return {
     organizationId: job.organization_id,

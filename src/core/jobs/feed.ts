@@ -1,7 +1,7 @@
 /**
  * Live events of jobs, for requests that wait for a job or stream it. Only what is
  * committed is published. Nothing is kept: a listener that comes late reads the database first. The
- * feed of one process misses nothing. One that processes share may, and says so to its listeners.
+ * feed of one process misses nothing. One that processes share may, and notifies its listeners of that.
  */
 import type { Bus, Listening } from '../../kernel/bus.ts';
 import { ShortLivedMap } from '../../kernel/short-lived-map.ts';

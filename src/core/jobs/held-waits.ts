@@ -1,6 +1,6 @@
 /**
  * Waits for a person while a call of a service outside is held. The run stays loaded, because the connection cannot be
- * put on record; its slot is given to another job. The clients of the job are told by an event, because its status stays
+ * put on record; its slot is given to another job. The clients of the job get an event, because its status stays
  * `active`.
  */
 
@@ -30,9 +30,9 @@ export async function holdForPerson(
   }
   // The place of the question among those of the call.
   const key = heldKey(digestOf(JSON.stringify([path, digest, nth])));
-  const asked = { title, details, fields, timeoutMs };
+  const question = { title, details, fields, timeoutMs };
   const place = { key, name, nth: nth as number, parent: step };
-  const wanted = { ...place, kind: 'approval', payload: asked } as const;
+  const request = { ...place, kind: 'approval', payload: question } as const;
   await recordsOf(attempt);
   // A run that holds a connection never counts as waiting, so it is not unloaded.
   const done = scope.work();
@@ -44,7 +44,7 @@ export async function holdForPerson(
     async ended() {},
   };
   try {
-    return await waitsOf(attempt).wait(wanted, scope, signal, turn);
+    return await waitsOf(attempt).wait(request, scope, signal, turn);
   } finally {
     resume();
     done();

@@ -1,4 +1,4 @@
-/** The event streams of jobs: what runs have said. */
+/** The event streams of jobs: the reports of their runs. */
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { bytesOf, fittingRows } from '../../adapters/database/page-bytes.ts';
@@ -42,7 +42,7 @@ export async function insertJobEvents(
 const readBytesMax = 1024 * 1024;
 
 /**
- * What was said after (`epoch`, `n`), in order: at most `limit` events, fewer where they are long; and
+ * The reports after (`epoch`, `n`), in order: at most `limit` events, fewer where they are long; and
  * whether that is all.
  */
 export async function listJobEvents(

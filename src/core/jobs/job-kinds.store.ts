@@ -65,12 +65,12 @@ export function newestMet(
   window: Window | null,
   walked = walkedMax,
 ): RawBuilder<string> {
-  const wanted = equal.map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
+  const conditions = equal.map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
   return sql<string>`select id from (
       select id, ${sql.join(kindColumns.map((column) => sql.ref(column)))} from jobs
       where ${isIn(organizationId, window)} order by id desc limit ${walked}
     ) as newest
-    where ${sql.join(wanted, sql` and `)} order by id desc limit ${limit} offset ${offset}`;
+    where ${sql.join(conditions, sql` and `)} order by id desc limit ${limit} offset ${offset}`;
 }
 
 /**

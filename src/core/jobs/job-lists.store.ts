@@ -97,7 +97,7 @@ export function listTimedJobs(
 }
 
 /** What a list asks for. */
-interface Asked {
+interface ListRequest {
   readonly db: Handle;
   readonly organizationId: string;
   readonly equal: Equal;
@@ -107,7 +107,7 @@ interface Asked {
   readonly isLookedUp: boolean;
 }
 
-/** How many jobs a list has, and what that tells about how to find a page of them. */
+/** How many jobs a list has, and how a page of them is found. */
 interface Counted {
   readonly total: number;
   /** At most how many kinds of jobs it has; null when no count is kept of it. */
@@ -125,7 +125,7 @@ async function list<Column extends SelectExpression<Tables, 'jobs'>>(
 ) {
   const { conversation_id, api_key_id, parent_job_id, user_id, batch_id, ...others } = filters;
   const { created_after, created_before, ...counts } = others;
-  const asked: Asked = {
+  const request: ListRequest = {
     db,
     organizationId,
     equal: Object.entries(counts).filter(([, value]) => value !== undefined) as Equal[number][],
@@ -134,26 +134,26 @@ async function list<Column extends SelectExpression<Tables, 'jobs'>>(
       (id) => id !== undefined,
     ),
   };
-  const query = narrowed(asked, filters);
-  const counted = await count(asked, query.select('id').orderBy('id', 'desc'));
+  const query = narrowed(request, filters);
+  const counted = await count(request, query.select('id').orderBy('id', 'desc'));
   const { total } = counted;
   const limit = Math.min(page.limit, total - page.offset);
   if (limit <= 0) return { jobs: [], total };
   const within = { limit, offset: page.offset };
   const newest = query.orderBy('id', 'desc').limit(limit).offset(page.offset);
-  if (db.dialect === 'sqlite' || asked.isLookedUp) {
+  if (db.dialect === 'sqlite' || request.isLookedUp) {
     return { jobs: await newest.select([...columns]).execute(), total };
   }
   const jobs =
-    asked.equal.length === 0
+    request.equal.length === 0
       ? // What the page skips is skipped in the index: its rows are not read.
-        await readJobs(asked, columns, sql`${newest.select('id')}`)
-      : await readPage(asked, counted, within, columns, newest);
+        await readJobs(request, columns, sql`${newest.select('id')}`)
+      : await readPage(request, counted, within, columns, newest);
   return { jobs, total };
 }
 
 function readJobs<Column extends SelectExpression<Tables, 'jobs'>>(
-  { db, organizationId }: Asked,
+  { db, organizationId }: ListRequest,
   columns: readonly Column[],
   ids: RawBuilder<string>,
 ) {
@@ -167,7 +167,10 @@ function readJobs<Column extends SelectExpression<Tables, 'jobs'>>(
 }
 
 /** The jobs that the filters allow. */
-function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filters: JobFilters) {
+function narrowed(
+  { db, organizationId, equal, window, isLookedUp }: ListRequest,
+  filters: JobFilters,
+) {
   const { status, conversation_id, api_key_id, parent_job_id, user_id, batch_id } = filters;
   let query = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
   for (const [column, value] of equal) query = query.where(column, '=', value);
@@ -206,9 +209,9 @@ function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filt
   return query.where(isFound ? isWithin(window) : isMetSoon(organizationId, equal, window));
 }
 
-async function count(asked: Asked, ids: IdQuery): Promise<Counted> {
-  const { db, organizationId, equal, window, isLookedUp } = asked;
-  // Where a window is all that is asked for, what is kept says nothing of it.
+async function count(request: ListRequest, ids: IdQuery): Promise<Counted> {
+  const { db, organizationId, equal, window, isLookedUp } = request;
+  // No count is kept for a window alone.
   const isUncounted = isLookedUp || (window !== null && equal.length === 0);
   const kept = isUncounted ? null : await countJobs(db, organizationId, equal);
   const kinds = kept?.kinds ?? null;
@@ -221,12 +224,12 @@ async function count(asked: Asked, ids: IdQuery): Promise<Counted> {
   if (db.dialect === 'sqlite' || kinds === null) {
     return { total: await countIds(db, sql`${ids.limit(limit)}`), kinds, isWide: false };
   }
-  return { ...(await countInWindow({ ...asked, window }, kinds, limit)), kinds };
+  return { ...(await countInWindow({ ...request, window }, kinds, limit)), kinds };
 }
 
 /** Counts the jobs of a window by those of each kind, or by meeting them, up to `limit`. */
 async function countInWindow(
-  { db, organizationId, equal, window }: Asked & { readonly window: Window },
+  { db, organizationId, equal, window }: ListRequest & { readonly window: Window },
   kinds: number,
   limit: number,
 ) {
@@ -246,16 +249,16 @@ async function countInWindow(
 
 /** The jobs of a page in PostgreSQL: met among the newest, looked up by kind, or all walked past. */
 async function readPage<Column extends SelectExpression<Tables, 'jobs'>>(
-  asked: Asked,
+  request: ListRequest,
   { total, kinds, isWide }: Counted,
   within: PageAsked,
   columns: readonly Column[],
   newest: SelectQueryBuilder<Tables, 'jobs', object>,
 ) {
-  const { db, organizationId, equal, window } = asked;
+  const { db, organizationId, equal, window } = request;
   const byKind = () =>
-    readJobs(asked, columns, newestOfKinds(db, organizationId, equal, within, window));
-  const met = () => readJobs(asked, columns, newestMet(organizationId, equal, within, window));
+    readJobs(request, columns, newestOfKinds(db, organizationId, equal, within, window));
+  const met = () => readJobs(request, columns, newestMet(organizationId, equal, within, window));
   if (kinds === null || !isWide) return met();
   const end = within.offset + within.limit;
   if (kinds <= kindsMax && Math.min(total, kinds * end) <= readMax) return byKind();

@@ -8,7 +8,7 @@ import { isId } from '../../kernel/ids.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
 import { type Conversations, noTokenSums } from '../conversations/conversations.ts';
-import type { StepsAsked } from '../journal/step-queries.ts';
+import type { StepsPage } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { AcceptedJob, Acceptor } from './accept.ts';
@@ -70,7 +70,7 @@ export class Jobs {
   }
 
   /** What a job has done so far, in order. */
-  steps(jobId: string, page: StepsAsked) {
+  steps(jobId: string, page: StepsPage) {
     return stepsOfJob(this.context.database, jobId, page);
   }
 
@@ -156,16 +156,16 @@ async function untilEnd(
   { organization_id, id }: Pick<AcceptedJob, 'organization_id' | 'id'>,
   { ms, signal, isRunning }: { ms: number; signal: AbortSignal; isRunning: boolean },
 ) {
-  let told = Promise.withResolvers<ShownJob | undefined>();
+  let ending = Promise.withResolvers<ShownJob | undefined>();
   let isOver = signal.aborted || ms <= 0;
-  // Listening first, so that an end between the look and the wait is not missed.
+  // Listening first, so that an end between the read and the wait is not missed.
   const subscription = jobs.parts.feed.subscribe(id, (event, ended) => {
     const isEnd = event?.type === 'status' && isFinal(event.data['status'] as JobRow['status']);
-    if (event === null || isEnd) told.resolve(ended);
+    if (event === null || isEnd) ending.resolve(ended);
   });
   const end = () => {
     isOver = true;
-    told.resolve(undefined);
+    ending.resolve(undefined);
   };
   const timer = setTimeout(end, ms);
   signal.addEventListener('abort', end, { once: true });
@@ -176,10 +176,10 @@ async function untilEnd(
       const row = mayHaveEnded ? await jobs.find(organization_id, id) : undefined;
       if (row !== undefined && isFinal(row.status)) return await viewOf(jobs, row);
       if (mayHaveEnded && isLast) return null;
-      const ended = await told.promise;
+      const ended = await ending.promise;
       if (ended !== undefined) return jobView(ended, noTokenSums);
-      told = Promise.withResolvers();
-      if (isOver) told.resolve(undefined);
+      ending = Promise.withResolvers();
+      if (isOver) ending.resolve(undefined);
     }
   } finally {
     clearTimeout(timer);

@@ -63,8 +63,8 @@ export class LaterJobs {
   async expire(): Promise<void> {
     const { database, clock } = this.#context;
     for (let round = 0; round < roundsMax; round += 1) {
-      const asked = { now: clock.now(), limit: expiredMax };
-      const ids = (await findOverdueJobs(database.read, asked)).map(idOf);
+      const bounds = { now: clock.now(), limit: expiredMax };
+      const ids = (await findOverdueJobs(database.read, bounds)).map(idOf);
       if (ids.length === 0) return;
       await database.write(async (tx) => {
         await holdFamilies(tx, ids);

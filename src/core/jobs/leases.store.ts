@@ -1,4 +1,4 @@
-/** The leases of claimed jobs: renewed, asked for, ended, shortened after the clock was set back. */
+/** The leases of claimed jobs: renewed, checked, ended, shortened after the clock was set back. */
 import { type SqlBool, sql } from 'kysely';
 import { createBringForward } from '../../adapters/database/bring-forward.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
@@ -19,7 +19,7 @@ const renew = statement<{
     .returning(['id', 'epoch', 'cancel_requested_at']);
 });
 
-/** Extends the leases of claims; tells which of them still hold their jobs, and which are to be cancelled. */
+/** Extends the leases of claims; returns which of them still hold their jobs, and which are to be cancelled. */
 export function renewLeases(
   tx: Transaction,
   claims: readonly { readonly id: string; readonly epoch: number }[],

@@ -11,7 +11,7 @@ import { idFloor } from '../../kernel/ids.ts';
 import type { JobFilters } from './job-lists.store.ts';
 
 /** Which jobs a command is for. */
-export interface ManyAsked {
+export interface JobSelection {
   /** Unended ones; or failed or cancelled ones that were not run again, where the filters name one of the two. */
   readonly kind: 'open' | 'retryable';
   readonly organizationId: string;
@@ -46,16 +46,19 @@ const idsApartMs = 60_000;
 /** The jobs that a command is for among the next `rows` ones behind the job `after`. */
 export async function findManyJobs(
   { kysely }: Handle,
-  asked: ManyAsked,
+  selection: JobSelection,
   after: string,
   rows: number,
 ): Promise<JobsFound> {
-  const { created_after } = asked.filters;
+  const { created_after } = selection.filters;
   const from = created_after === undefined ? '' : idFloor(created_after - idsApartMs);
   const read = await kysely
     .selectFrom('jobs')
-    .select((eb) => ['id', eb.case().when(isMeant(eb, asked)).then(1).else(0).end().as('is_meant')])
-    .where((eb) => mayBeMeant(eb, asked))
+    .select((eb) => [
+      'id',
+      eb.case().when(isMeant(eb, selection)).then(1).else(0).end().as('is_meant'),
+    ])
+    .where((eb) => mayBeMeant(eb, selection))
     .where('id', '>', after > from ? after : from)
     .orderBy('id')
     .limit(rows)
@@ -77,7 +80,7 @@ export function jobsOfIds(db: Handle, ids: readonly string[]): Promise<Selectabl
 type Columns = ExpressionBuilder<Tables, 'jobs'>;
 
 /** What one index finds in the order of ids: the best one by the filters, for the planner knows little of their values. */
-function mayBeMeant(eb: Columns, { kind, organizationId, filters }: ManyAsked) {
+function mayBeMeant(eb: Columns, { kind, organizationId, filters }: JobSelection) {
   const { batch_id, parent_job_id, user_id, status } = filters;
   if (batch_id !== undefined) return eb('batch_id', '=', batch_id);
   if (parent_job_id !== undefined && parent_job_id !== null)
@@ -100,7 +103,7 @@ function mayBeMeant(eb: Columns, { kind, organizationId, filters }: ManyAsked) {
       ]);
 }
 
-function isMeant(eb: Columns, { kind, organizationId, filters, acceptedBy }: ManyAsked) {
+function isMeant(eb: Columns, { kind, organizationId, filters, acceptedBy }: JobSelection) {
   const terms = [eb('organization_id', '=', organizationId), eb('created_at', '<=', acceptedBy)];
   for (const column of equalColumns) {
     const value = filters[column];

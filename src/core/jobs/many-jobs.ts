@@ -13,7 +13,7 @@ import { requestCancellations } from './families.store.ts';
 import { boundedTotalMax, type JobFilters } from './job-lists.store.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
-import { findManyJobs, jobsOfIds, type ManyAsked } from './many-jobs.store.ts';
+import { findManyJobs, type JobSelection, jobsOfIds } from './many-jobs.store.ts';
 import { retryJob } from './retry.ts';
 
 /** Jobs of one transaction that are cancelled, and jobs that are run again side by side. */
@@ -54,7 +54,7 @@ export async function cancelMany(
   command: ManyCommand,
 ): Promise<Progress & { cancelled: number; stopping: number }> {
   const counts = { cancelled: 0, stopping: 0 };
-  const walk = new Walk(context, askedOf(context, 'open', organizationId, command), command);
+  const walk = new Walk(context, selectionOf(context, 'open', organizationId, command), command);
   const pace = new Pace(context.clock, workedMs);
   while (!command.isDryRun && !walk.isEnd && !(await pace.isLate())) {
     const ids = await walk.next(cancelledMax);
@@ -76,8 +76,8 @@ export async function retryMany(
   const filters = { status: 'failed' as const, ...command.filters };
   const counts = { retried: 0, refused: {} as Record<string, number> };
   const { organizationId } = caller;
-  const asked = askedOf(context, 'retryable', organizationId, { ...command, filters });
-  const walk = new Walk(context, asked, command);
+  const selection = selectionOf(context, 'retryable', organizationId, { ...command, filters });
+  const walk = new Walk(context, selection, command);
   const pace = new Pace(context.clock, workedMs);
   let isAllowed = true;
   while (!command.isDryRun && isAllowed && !walk.isEnd && !(await pace.isLate())) {
@@ -95,7 +95,7 @@ export async function retryMany(
 /** The jobs that a command is for, in the order of their ids. */
 class Walk {
   readonly #context: Context;
-  readonly #asked: ManyAsked;
+  readonly #selection: JobSelection;
   /** The job behind which a next request goes on, by id. */
   #after: string;
   /** What that was before the last call of `next`. */
@@ -104,13 +104,13 @@ class Walk {
   #found: string[] = [];
   #readTo: string | null;
 
-  constructor(context: Context, asked: ManyAsked, { filters, after }: ManyCommand) {
+  constructor(context: Context, selection: JobSelection, { filters, after }: ManyCommand) {
     // Without filters it would be for all jobs.
     if (Object.values(filters).every((value) => value === undefined)) {
       throw invalid('body', 'must name at least one filter, such as status');
     }
     this.#context = context;
-    this.#asked = asked;
+    this.#selection = selection;
     this.#after = after === undefined ? '' : (nextPattern.exec(after)?.[1] ?? '');
     this.#readTo = this.#after;
   }
@@ -145,14 +145,14 @@ class Walk {
       remaining += this.#found.length;
     }
     const done = remaining === 0 && this.#readTo === null;
-    const next = done || this.#after === '' ? null : `${this.#after}.${this.#asked.acceptedBy}`;
+    const next = done || this.#after === '' ? null : `${this.#after}.${this.#selection.acceptedBy}`;
     return { done, remaining: Math.min(remaining, boundedTotalMax), next };
   }
 
   async #read(): Promise<void> {
     if (this.#readTo === null) return;
     const { read } = this.#context.database;
-    const { ids, next } = await findManyJobs(read, this.#asked, this.#readTo, rowsMax);
+    const { ids, next } = await findManyJobs(read, this.#selection, this.#readTo, rowsMax);
     this.#found.push(...ids);
     this.#readTo = next;
   }
@@ -178,12 +178,12 @@ class Pace {
   }
 }
 
-function askedOf(
+function selectionOf(
   { clock }: Context,
-  kind: ManyAsked['kind'],
+  kind: JobSelection['kind'],
   organizationId: string,
   { filters, after: given }: ManyCommand,
-): ManyAsked {
+): JobSelection {
   // Without those that are accepted meanwhile, such as the retries that an earlier request made.
   const now = clock.now();
   if (given === undefined) return { kind, organizationId, filters, acceptedBy: now };

@@ -57,8 +57,8 @@ export async function findOldestDueOf(
   organizationId: string,
   now: number,
 ): Promise<number | undefined> {
-  const asked = { organization_id: organizationId, now, woken_by: wokenAt(now) };
-  return oldest(await db.first(oldestOf, asked));
+  const params = { organization_id: organizationId, now, woken_by: wokenAt(now) };
+  return oldest(await db.first(oldestOf, params));
 }
 
 function oldest(found: Oldest | undefined): number | undefined {

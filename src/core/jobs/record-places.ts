@@ -18,12 +18,12 @@ export class RecordPlaces {
     return records === undefined ? 0 : records.nextEnd++;
   }
 
-  /** Notes the place of an end that is on record without one. */
-  note(n: number, place: number): void {
-    journalOf(this.attempt).notePlace(n, place);
+  /** Records the place of an end that is on record without one. */
+  record(n: number, place: number): void {
+    journalOf(this.attempt).recordPlace(n, place);
   }
 
-  /** The least place on record whose end the code has still to ask for; infinite if there is none. */
+  /** The least place on record whose end the code has still to request; infinite if there is none. */
   awaited(): number {
     const { records } = this.attempt;
     return records === undefined || this.isOfTool ? Number.POSITIVE_INFINITY : nextPlace(records);

@@ -19,7 +19,7 @@ function newOrder(...awaited: number[]) {
     override next() {
       return place++;
     }
-    override note(n: number, given: number) {
+    override record(n: number, given: number) {
       places.set(n, given);
     }
     override awaited() {

@@ -16,7 +16,7 @@ export interface ReplayTurn {
   recorded(end: RecordedEnd): Promise<void>;
   /** It is not answered from the record. Does nothing after `recorded`. */
   notRecorded(): void;
-  /** The asked step has ended now. Resolves when the answer may be given. */
+  /** The requested step has ended now. Resolves when the answer may be given. */
   ended(n: number): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export class ReplayOrder {
     this.#given = Promise.allSettled([before, written]).then(turnOfLoop);
     const result = await written;
     await before;
-    // The step may have ended before the code has asked for ends on record.
+    // The step may have ended before the code has requested ends on record.
     const held = this.#holdNew(newStep, Math.min(after, place));
     if (held !== undefined) await held;
     this.#last = Math.max(this.#last, place);
@@ -111,7 +111,7 @@ export class ReplayOrder {
       if (first === undefined || this.#isAwaiting(first.place)) break;
       if (!isFirst) {
         await turnOfLoop();
-        // Meanwhile the code may have asked for an end with an earlier place.
+        // Meanwhile the code may have requested an end with an earlier place.
         if (this.#undecided > 0 || this.#held.sort(compare)[0] !== first) continue;
       }
       this.#held.shift();
@@ -141,7 +141,7 @@ export class ReplayOrder {
   #giveNext(n: number): Promise<void> {
     const before = this.#given;
     this.#last = this.#places.next();
-    this.#places.note(n, this.#last);
+    this.#places.record(n, this.#last);
     this.#given = before.then(turnOfLoop);
     return before.then(() => {});
   }

@@ -68,8 +68,8 @@ async function forEachBatch(
   end: (ids: readonly string[]) => Promise<unknown>,
 ): Promise<void> {
   for (let after = ''; ; ) {
-    const asked = { api_key_id: keyId, status, after, limit: togetherMax };
-    const rows = await findUnendedOfKey(read, asked);
+    const page = { api_key_id: keyId, status, after, limit: togetherMax };
+    const rows = await findUnendedOfKey(read, page);
     const last = rows.at(-1);
     if (last === undefined) return;
     await end(rows.map(({ id }) => id));

@@ -1,7 +1,7 @@
 /**
  * What answers the parts of a run: its own code, and the skills that a model calls as tools. Reports go to
- * the job's stream; questions go to the journal, the agent's memory and its model. It has more than 300 lines because
- * all that a run may ask is answered here.
+ * the job's stream; requests go to the journal, the agent's memory and its model. It has more than 300 lines because
+ * all requests of a run are answered here.
  */
 
 import type { ObservedStep } from '../context/run-observer.ts';
@@ -12,9 +12,9 @@ import { isMemoryVerb } from '../memories/memory-verbs.ts';
 import type { RunSettings } from '../skills/settings.ts';
 import {
   type Attempt,
+  endOnFault,
   isReplaying,
   memoryOf,
-  noteFault,
   recordingOf,
   recordsOf,
   remember,
@@ -32,17 +32,17 @@ import { waitsOf } from './run-waits.ts';
 import type { RunMessage } from './settle-effects.ts';
 import type { RunThinking } from './thinking.ts';
 
-/** A part of an attempt that asks: the run itself, or a tool. */
-export interface Asking {
+/** A part of an attempt, which makes requests: the run itself, or a tool. */
+export interface AttemptPart {
   readonly attempt: Attempt;
   readonly part: RunPart;
   /** Gets the messages of the part. */
-  readonly said: RunMessage[];
+  readonly messages: RunMessage[];
   /** The scope in which a tool runs; the run itself has that of the attempt. */
   readonly within?: WaitScope;
 }
 
-interface Part extends Asking {
+interface OpenPart extends AttemptPart {
   /** Made at the first step. */
   steps: RunSteps | undefined;
   order: ReplayOrder | undefined;
@@ -50,78 +50,78 @@ interface Part extends Asking {
   scopes: Map<number, WaitScope> | undefined;
 }
 
-type Question = Parameters<RunHandlers['onAsk']>;
+type PartRequest = Parameters<RunHandlers['onAsk']>;
 
-export function handlersOf(asking: Asking): RunHandlers {
-  const part: Part = {
-    ...asking,
+export function handlersOf(from: AttemptPart): RunHandlers {
+  const part: OpenPart = {
+    ...from,
     steps: undefined,
     order: undefined,
     scopes: undefined,
   };
   return {
     onReport: (report) => takeReport(part, report),
-    onAsk: (...question) => answer(part, question),
+    onAsk: (...request) => answer(part, request),
   };
 }
 
-function takeReport(asking: Part, report: Parameters<RunHandlers['onReport']>[0]): void {
-  const { attempt, part, said } = asking;
+function takeReport(from: OpenPart, report: Parameters<RunHandlers['onReport']>[0]): void {
+  const { attempt, part, messages } = from;
   // The progress of a tool is not the progress of the job.
   if (report.type === 'progress' && part.depth > 0) return;
   if (report.type === 'message') {
     const { role, content, step } = report;
     const message = { role, content, at: attempt.runs.context.clock.now() };
-    if (step === undefined) said.push(message);
-    else stepsOf(asking).addMessage(step, message);
+    if (step === undefined) messages.push(message);
+    else stepsOf(from).addMessage(step, message);
   }
   if (!isReplaying(attempt)) streamOf(attempt).add(reportOf(report));
 }
 
-async function answer(asking: Part, question: Question): Promise<unknown> {
-  const { attempt, within } = asking;
-  const [kind, , , step] = question;
+async function answer(from: OpenPart, request: PartRequest): Promise<unknown> {
+  const { attempt, within } = from;
+  const [kind, , , step] = request;
   const waits = waitsOf(attempt);
-  if (within === undefined) waits.noteQuestion();
-  const scope = (step === null ? undefined : asking.scopes?.get(step)) ?? within ?? waits.scope;
+  if (within === undefined) waits.requestMade();
+  const scope = (step === null ? undefined : from.scopes?.get(step)) ?? within ?? waits.scope;
   try {
     if (kind === 'wait') {
-      return await answerWait(asking, question, scope);
+      return await answerWait(from, request, scope);
     }
-    if (kind === 'generate') return await generate(asking, question, scope);
-    if (kind === 'call-remote' && step !== null) return await callWithin(asking, question, scope);
-    if (kind === 'held-wait') return await answerHeldWait(asking, question, scope);
+    if (kind === 'generate') return await generate(from, request, scope);
+    if (kind === 'call-remote' && step !== null) return await callWithin(from, request, scope);
+    if (kind === 'held-wait') return await answerHeldWait(from, request, scope);
     const done = scope.work();
     try {
-      return await answerWork(asking, question, scope);
+      return await answerWork(from, request, scope);
     } finally {
       done();
     }
   } catch (error) {
-    noteFault(attempt, error);
+    endOnFault(attempt, error);
     throw error;
   }
 }
 
 async function answerWait(
-  asking: Part,
-  [, payload, signal, step]: Question,
+  from: OpenPart,
+  [, payload, signal, step]: PartRequest,
   scope: WaitScope,
 ): Promise<unknown> {
-  const turn = orderOf(asking, signal).enter();
+  const turn = orderOf(from, signal).enter();
   try {
-    await recordsOf(asking.attempt);
-    const wanted = stepsOf(asking).readWait(payload, step);
-    return await waitsOf(asking.attempt).wait(wanted, scope, signal, turn);
+    await recordsOf(from.attempt);
+    const request = stepsOf(from).readWait(payload, step);
+    return await waitsOf(from.attempt).wait(request, scope, signal, turn);
   } finally {
     turn.notRecorded();
   }
 }
 
-/** Where a service asks a person and holds the call meanwhile. Only runs of remote skills ask it. */
-function answerHeldWait(asking: Part, [, payload, signal, step]: Question, scope: WaitScope) {
-  const inner = step === null ? asking.part : stepsOf(asking).partOf(step);
-  return holdForPerson(asking.attempt, inner, payload, scope, signal);
+/** A service asks a person and holds the call meanwhile. Only runs of remote skills request this. */
+function answerHeldWait(from: OpenPart, [, payload, signal, step]: PartRequest, scope: WaitScope) {
+  const inner = step === null ? from.part : stepsOf(from).partOf(step);
+  return holdForPerson(from.attempt, inner, payload, scope, signal);
 }
 
 /**
@@ -129,80 +129,84 @@ function answerHeldWait(asking: Part, [, payload, signal, step]: Question, scope
  * unloaded.
  */
 async function callWithin(
-  asking: Part,
-  [, payload, signal, step]: Question,
+  from: OpenPart,
+  [, payload, signal, step]: PartRequest,
   scope: WaitScope,
 ): Promise<unknown> {
-  const inner = stepsOf(asking).partOf(step);
+  const inner = stepsOf(from).partOf(step);
   const waiting = scope.open();
   const handlers: RunHandlers = {
-    onReport: (report) => takeReport({ ...asking, part: inner }, report),
+    onReport: (report) => takeReport({ ...from, part: inner }, report),
     onAsk: (kind, asked, stopped) => {
-      const question: Question = [kind, asked, stopped, step];
-      if (kind === 'wait') return answerWait(asking, question, waiting);
-      if (kind === 'held-wait') return answerHeldWait(asking, question, waiting);
-      return answerWork(asking, question, waiting);
+      const request: PartRequest = [kind, asked, stopped, step];
+      if (kind === 'wait') return answerWait(from, request, waiting);
+      if (kind === 'held-wait') return answerHeldWait(from, request, waiting);
+      return answerWork(from, request, waiting);
     },
   };
   try {
-    return await callRemote(asking.attempt, { payload, part: inner, signal, handlers });
+    return await callRemote(from.attempt, { payload, part: inner, signal, handlers });
   } finally {
     waiting.close();
   }
 }
 
 /** A step that an earlier claim has ended; null where none has. */
-async function findStep(asking: Part, question: Question, scope: WaitScope): Promise<unknown> {
-  const { attempt } = asking;
+async function findStep(from: OpenPart, request: PartRequest, scope: WaitScope): Promise<unknown> {
+  const { attempt } = from;
   if (attempt.job.epoch === 1) return null;
-  const [, payload, , within] = question;
+  const [, payload, , within] = request;
   const { byKey } = await recordsOf(attempt);
-  const known = byKey.get(stepsOf(asking).keyOfStep(payload, within));
+  const known = byKey.get(stepsOf(from).keyOfStep(payload, within));
   if (known?.status !== 'completed') return null;
-  return beginStep(asking, ['begin-step', payload, question[2], within], scope);
+  return beginStep(from, ['begin-step', payload, request[2], within], scope);
 }
 
-/** Answers a question that does not wait. */
-async function answerWork(asking: Part, question: Question, scope: WaitScope): Promise<unknown> {
-  const { attempt, part } = asking;
-  const [kind, payload, signal, step] = question;
-  if (kind === 'begin-step') return beginStep(asking, question, scope);
+/** Answers a request that does not wait. */
+async function answerWork(
+  from: OpenPart,
+  request: PartRequest,
+  scope: WaitScope,
+): Promise<unknown> {
+  const { attempt, part } = from;
+  const [kind, payload, signal, step] = request;
+  if (kind === 'begin-step') return beginStep(from, request, scope);
   if (kind === 'end-step') {
-    const ended = await endInOrder(asking, payload, signal);
+    const ended = await endInOrder(from, payload, signal);
     const { step: n } = payload as { step: number };
     await attempt.places?.give(n);
-    asking.scopes?.get(n)?.close();
-    asking.scopes?.delete(n);
+    from.scopes?.get(n)?.close();
+    from.scopes?.delete(n);
     return ended;
   }
-  if (kind === 'find-step') return findStep(asking, question, scope);
+  if (kind === 'find-step') return findStep(from, request, scope);
   if (isMemoryVerb(kind)) {
-    const noting = step === null ? part : stepsOf(asking).partOf(step);
-    return memoryOf(attempt).ask(kind, payload, noting);
+    const inner = step === null ? part : stepsOf(from).partOf(step);
+    return memoryOf(attempt).ask(kind, payload, inner);
   }
   throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
 }
 
 async function beginStep(
-  asking: Part,
-  [, payload, signal, step]: Question,
+  from: OpenPart,
+  [, payload, signal, step]: PartRequest,
   scope: WaitScope,
 ): Promise<StepAnswer & { readonly settings?: RunSettings }> {
-  const { attempt } = asking;
-  const turn = orderOf(asking, signal).enter();
+  const { attempt } = from;
+  const turn = orderOf(from, signal).enter();
   try {
     await recordsOf(attempt);
     const begun = await remember(
       recordingOf(attempt),
-      stepsOf(asking).begin(payload, step, turn.recorded),
+      stepsOf(from).begin(payload, step, turn.recorded),
     );
     if (!('step' in begun)) return begun;
-    scopesOf(asking).set(begun.step, openStep(scope, payload));
-    noteStep(attempt, begun.step, payload);
+    scopesOf(from).set(begun.step, openStep(scope, payload));
+    observeStep(attempt, begun.step, payload);
     const { kind, name } = payload as { kind: string; name: string };
     if (kind === 'skill') {
       turn.notRecorded();
-      await calledPlacesOf(attempt).take(name, stepsOf(asking).partOf(begun.step), signal);
+      await calledPlacesOf(attempt).take(name, stepsOf(from).partOf(begun.step), signal);
     }
     const settings = await settingsOfStep(attempt, payload);
     return settings === undefined ? begun : { ...begun, settings };
@@ -212,7 +216,7 @@ async function beginStep(
 }
 
 /** The payload was read when the step began. */
-function noteStep({ runs, job }: Attempt, n: number, payload: unknown): void {
+function observeStep({ runs, job }: Attempt, n: number, payload: unknown): void {
   const { kind, name } = payload as Pick<ObservedStep, 'kind' | 'name'>;
   runs.context.observers.stepBegun(job, { n, kind, name });
 }
@@ -224,11 +228,11 @@ function settingsOfStep({ runs, job }: Attempt, payload: unknown) {
 }
 
 /** Steps that end at once are answered in the order of their places, also if they are committed in another. */
-function endInOrder(asking: Part, payload: unknown, signal: AbortSignal): Promise<unknown> {
+function endInOrder(from: OpenPart, payload: unknown, signal: AbortSignal): Promise<unknown> {
   const wasStopped = signal.aborted;
-  const steps = stepsOf(asking);
-  return orderOf(asking, signal).write(
-    (place) => remember(recordingOf(asking.attempt), steps.end(payload, place, wasStopped)),
+  const steps = stepsOf(from);
+  return orderOf(from, signal).write(
+    (place) => remember(recordingOf(from.attempt), steps.end(payload, place, wasStopped)),
     steps.placeBefore(payload),
   );
 }
@@ -241,42 +245,42 @@ function openStep(scope: WaitScope, payload: unknown): WaitScope {
 }
 
 async function generate(
-  asking: Part,
-  [, payload, signal, step]: Question,
+  from: OpenPart,
+  [, payload, signal, step]: PartRequest,
   scope: WaitScope,
 ): Promise<unknown> {
-  const part = step === null ? asking.part : stepsOf(asking).partOf(step);
+  const part = step === null ? from.part : stepsOf(from).partOf(step);
   const inner = scope.open();
   try {
-    return await thinkingOf(asking).generate(payload, part, signal, inner);
+    return await thinkingOf(from).generate(payload, part, signal, inner);
   } finally {
     inner.close();
   }
 }
 
-function scopesOf(asking: Part): Map<number, WaitScope> {
-  asking.scopes ??= new Map();
-  return asking.scopes;
+function scopesOf(from: OpenPart): Map<number, WaitScope> {
+  from.scopes ??= new Map();
+  return from.scopes;
 }
 
 /** The signal is the same for all questions of a part. */
-function orderOf(asking: Part, signal: AbortSignal): ReplayOrder {
-  const { attempt, within } = asking;
-  asking.order ??= new ReplayOrder(
+function orderOf(from: OpenPart, signal: AbortSignal): ReplayOrder {
+  const { attempt, within } = from;
+  from.order ??= new ReplayOrder(
     new RecordPlaces(attempt, within !== undefined),
     signal,
     attempt.runs.pace.patienceMs,
   );
-  return asking.order;
+  return from.order;
 }
 
-function stepsOf(asking: Part): RunSteps {
-  const { attempt, part, said } = asking;
-  asking.steps ??= new RunSteps(attempt, part, said);
-  return asking.steps;
+function stepsOf(from: OpenPart): RunSteps {
+  const { attempt, part, messages } = from;
+  from.steps ??= new RunSteps(attempt, part, messages);
+  return from.steps;
 }
 
-function thinkingOf({ attempt }: Asking): RunThinking {
+function thinkingOf({ attempt }: AttemptPart): RunThinking {
   attempt.thinking ??= attempt.runs.thinking.begin(attempt);
   return attempt.thinking;
 }

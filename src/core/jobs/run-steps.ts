@@ -107,7 +107,7 @@ export class RunSteps {
     }
     if (recorded.memory.length > 0) {
       await memoryOf(this.#attempt).restore(recorded.memory);
-      part.changes?.note(...recorded.memory);
+      part.changes?.add(...recorded.memory);
     }
     const { output, said } = JSON.parse(recorded.result) as RecordedOutput;
     for (const message of said) this.addMessage(within, message);

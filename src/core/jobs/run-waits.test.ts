@@ -58,7 +58,7 @@ test('a wait that ends before the run is known to wait is answered', async () =>
   const answer = waits.wait(wanted, waits.scope, never);
   ends.set(1, { value: 'paid', at: 5, place: null });
 
-  await waits.look();
+  await waits.checkWaits();
   isOpen();
 
   expect(await answer).toEqual({ value: 'paid', at: 5 });
@@ -99,7 +99,7 @@ test('an end before the run was asked to be unloaded counts as told', async () =
   isOpen();
   ends.set(1, { value: null, at: 5, place: null });
   await Promise.resolve();
-  await waits.look();
+  await waits.checkWaits();
   await answer;
 
   expect(waits.open()).toEqual([]);
@@ -117,10 +117,10 @@ test('a run that was asked to be unloaded gets no answer, unless it asks somethi
   expect(suspensions()).toBe(1);
   ends.set(1, { value: null, at: 5, place: null });
 
-  await waits.look();
+  await waits.checkWaits();
   await turns();
   expect({ isAnswered, open: waits.open() }).toEqual({ isAnswered: false, open: [1] });
-  waits.noteQuestion();
+  waits.requestMade();
   await answer;
 
   expect(waits.open()).toEqual([]);
@@ -135,11 +135,11 @@ test('one that is still there after a second gets its answer, and may not have g
   ends.set(1, { value: null, at: 5, place: null });
   clock.advance(1_000);
 
-  await waits.look();
+  await waits.checkWaits();
   await answer;
 
   expect(waits.open()).toEqual([1]);
-  waits.noteQuestion();
+  waits.requestMade();
   expect(waits.open()).toEqual([]);
   waits.stop();
 });

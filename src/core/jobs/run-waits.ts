@@ -7,15 +7,15 @@
 import { JournalFault } from '../journal/records.ts';
 import { WaitScope } from '../journal/wait-scope.ts';
 import type { OpenWait, WaitEnd, WaitRequest } from '../journal/waits.ts';
-import { type Attempt, journalOf, noteFault } from './attempt.ts';
+import { type Attempt, endOnFault, journalOf } from './attempt.ts';
 import type { ReplayTurn } from './replay-order.ts';
 
-/** Longest time between two looks at the deadlines. */
-const lookEveryMs = 60_000;
-/** Time after a failed look until the next one. */
+/** Longest time between two checks of the deadlines. */
+const checkEveryMs = 60_000;
+/** Time after a failed check until the next one. */
 const againMs = 100;
 
-/** A run, or a tool in it, that was asked to be unloaded is gone within this time, or has asked something. */
+/** A run, or a tool in it, that is being unloaded is gone within this time, or has made a request. */
 export const unloadMs = 1_000;
 
 /** The answer to a run when a wait has ended; `at` is when that was recorded. */
@@ -37,16 +37,16 @@ export class RunWaits {
   readonly #attempt: Attempt;
   readonly scope: WaitScope;
   readonly #pending = new Map<number, Pending>();
-  /** Ended after the run was asked to be unloaded: the run may not have got the end. */
-  readonly #ungiven = new Set<number>();
-  /** When the run was asked to be unloaded, in monotonic milliseconds; null if it has asked something since. */
+  /** Ended while the run was being unloaded: the run may not have got the end. */
+  readonly #undelivered = new Set<number>();
+  /** Since when the run is being unloaded, in monotonic milliseconds; null if it has made a request since. */
   #unloadingSince: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #isSuspending = false;
-  /** The look under way, and whether another one has to follow it. */
-  #looking: Promise<void> | undefined;
+  /** The check under way, and whether another one has to follow it. */
+  #checking: Promise<void> | undefined;
   #isStale = false;
-  /** Whether the last look found a deadline that has passed, of a wait that has not ended. */
+  /** Whether the last check found a deadline that has passed, of a wait that has not ended. */
   #isOverdue = false;
   /** Whether the log has a failure to read the waits. */
   #isReported = false;
@@ -59,7 +59,7 @@ export class RunWaits {
 
   /** Waits, within a scope. Settles when the wait ends or the signal aborts; never if the run is unloaded. */
   async wait(
-    wanted: WaitRequest,
+    request: WaitRequest,
     scope: WaitScope,
     signal: AbortSignal,
     turn?: ReplayTurn,
@@ -73,7 +73,7 @@ export class RunWaits {
       const { context, waitKinds } = this.#attempt.runs;
       // Opened by the first wait: a run that only uses its memory has no journal.
       const journal = journalOf(this.#attempt);
-      const wait = await journal.beginWait(waitKinds, wanted);
+      const wait = await journal.beginWait(waitKinds, request);
       if ('end' in wait) {
         const { at, place } = wait.end;
         await turn?.recorded({ n: wait.n, at, place });
@@ -88,18 +88,18 @@ export class RunWaits {
       close = scope.wait();
       this.#schedule();
       // It may have ended while it was not pending yet.
-      if (this.#isStale || wait.isOnRecord) void this.look();
+      if (this.#isStale || wait.isOnRecord) void this.checkWaits();
     } finally {
       begun();
     }
     try {
       const end = await ended.promise;
       // The run is not unloaded before it has got the end.
-      const giving = scope.work();
+      const delivering = scope.work();
       try {
         await turn?.ended(n);
       } finally {
-        giving();
+        delivering();
       }
       return answerOf(end);
     } finally {
@@ -109,10 +109,10 @@ export class RunWaits {
   }
 
   /**
-   * Answers the waits that have ended. Calls during a look are one further look. A run that is being unloaded
+   * Answers the waits that have ended. Calls during a check are one further check. A run that is being unloaded
    * gets no answer: what goes on with it in this process, such as a tool, would be stopped again.
    */
-  async look(): Promise<void> {
+  async checkWaits(): Promise<void> {
     this.#isStale = true;
     const since = this.#unloadingSince;
     const leftMs = since === null ? 0 : since + unloadMs - this.#clock.monotonic();
@@ -120,14 +120,14 @@ export class RunWaits {
       this.#schedule(leftMs, leftMs);
       return;
     }
-    this.#looking ??= this.#lookUntilFresh().finally(() => {
-      this.#looking = undefined;
+    this.#checking ??= this.#checkUntilFresh().finally(() => {
+      this.#checking = undefined;
       this.#suspendSoon();
     });
-    await this.#looking;
+    await this.#checking;
   }
 
-  async #lookUntilFresh(): Promise<void> {
+  async #checkUntilFresh(): Promise<void> {
     const { waitKinds } = this.#attempt.runs;
     while (this.#isStale && this.#pending.size > 0 && !this.#isStopped) {
       this.#isStale = false;
@@ -137,7 +137,7 @@ export class RunWaits {
         for (const [n, end] of ends) {
           const ended = this.#pending.get(n);
           this.#pending.delete(n);
-          if (this.#unloadingSince !== null) this.#ungiven.add(n);
+          if (this.#unloadingSince !== null) this.#undelivered.add(n);
           ended?.ended.resolve(end);
         }
       } catch (error) {
@@ -145,13 +145,13 @@ export class RunWaits {
       }
     }
     this.#isOverdue = this.#leftMs() <= 0;
-    // A look that failed is not repeated at once.
+    // After a failed check, wait before the next one.
     this.#schedule(againMs);
   }
 
   #takeError(error: unknown): void {
     const { runs, job } = this.#attempt;
-    noteFault(this.#attempt, error);
+    endOnFault(this.#attempt, error);
     if (error instanceof JournalFault || this.#isReported) return;
     this.#isReported = true;
     const subject = { err: error, job_id: job.id };
@@ -162,16 +162,16 @@ export class RunWaits {
     return this.#attempt.runs.context.clock;
   }
 
-  /** The run has asked something, so it was not unloaded before. */
-  noteQuestion(): void {
-    this.#ungiven.clear();
+  /** The run has made a request, so it was not unloaded before. */
+  requestMade(): void {
+    this.#undelivered.clear();
     this.#unloadingSince = null;
-    if (this.#isStale && this.#pending.size > 0) void this.look();
+    if (this.#isStale && this.#pending.size > 0) void this.checkWaits();
   }
 
   /** The waits, by the number of their step, whose ends the run may not have got. */
   open(): number[] {
-    return [...this.#pending.keys(), ...this.#ungiven];
+    return [...this.#pending.keys(), ...this.#undelivered];
   }
 
   stop(): void {
@@ -185,7 +185,7 @@ export class RunWaits {
     this.#isSuspending = true;
     setImmediate(() => {
       this.#isSuspending = false;
-      if (this.#looking !== undefined || this.#isStopped) return;
+      if (this.#checking !== undefined || this.#isStopped) return;
       if (this.#pending.size === 0 || !this.scope.isBlocked()) return;
       const leftMs = this.#leftMs();
       if (leftMs > this.#attempt.runs.pace.keepLoadedMs) {
@@ -206,11 +206,11 @@ export class RunWaits {
   }
 
   /** Sets the timer to the next deadline, at least `leastMs` and at most `mostMs` away. */
-  #schedule(leastMs = 0, mostMs = lookEveryMs): void {
+  #schedule(leastMs = 0, mostMs = checkEveryMs): void {
     clearTimeout(this.#timer);
     if (this.#pending.size === 0 || this.#isStopped) return;
     const ms = Math.max(leastMs, Math.min(this.#leftMs(), mostMs));
-    this.#timer = setTimeout(() => void this.look(), ms).unref();
+    this.#timer = setTimeout(() => void this.checkWaits(), ms).unref();
   }
 }
 

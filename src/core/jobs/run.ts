@@ -7,7 +7,7 @@
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { RunHandle, RunHandlers } from '../executors/run.ts';
 import { patiently } from '../journal/claim-writes.ts';
-import { unaskedFault } from '../journal/records.ts';
+import { unrequestedFault } from '../journal/records.ts';
 import { wholeRun } from '../journal/run-part.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import type { RunSettings } from '../skills/settings.ts';
@@ -33,7 +33,7 @@ export function startRun(
   const messages: RunMessage[] = [];
   const attempt = newAttempt(runs, job);
   attempt.endsAt = runs.context.clock.monotonic() + timeoutMs;
-  const handlers = handlersOf({ attempt, part: wholeRun, said: messages });
+  const handlers = handlersOf({ attempt, part: wholeRun, messages });
   if (mayBegin !== undefined) handlers.mayBegin = mayBegin;
   const handle = runs.executors.run(
     {
@@ -67,7 +67,7 @@ export class AttemptRun {
     return this.attempt.thinking;
   }
 
-  /** Whether it has asked for something that is on record, or is to be. */
+  /** Whether it has requested something that is on record, or is to be. */
   get openedJournal(): boolean {
     return this.attempt.journal !== undefined;
   }
@@ -80,7 +80,7 @@ export class AttemptRun {
   /** Answers those of its waits that have ended, and its calls that have got their places or have failed. */
   async answerWaits(): Promise<void> {
     await this.attempt.places?.answer();
-    await this.attempt.waits?.look();
+    await this.attempt.waits?.checkWaits();
   }
 
   /** Its changes to the agent's memory; undefined when it made no memory request. */
@@ -99,7 +99,7 @@ export class AttemptRun {
   }
 }
 
-/** Whether the run has neither reported nor asked anything, as most runs have not. */
+/** Whether the run has made neither a report nor a request, as most runs have not. */
 function isBare({ thinking, recording, waits, stream }: Attempt): boolean {
   return (
     thinking === undefined && recording === undefined && waits === undefined && stream === undefined
@@ -117,7 +117,7 @@ async function ended(attempt: Attempt): Promise<void> {
 }
 
 /**
- * The code must have asked for everything that is on record when it returns. What a run that is unloaded has
+ * The code must have requested everything that is on record when it returns. What a run that is unloaded has
  * got is on record before its job waits.
  */
 async function checked(attempt: Attempt, outcome: AttemptOutcome): Promise<AttemptOutcome> {
@@ -125,7 +125,7 @@ async function checked(attempt: Attempt, outcome: AttemptOutcome): Promise<Attem
   if (outcome.kind === 'waiting') await attempt.journal?.writeRest();
   let fault = attempt.fault;
   if (fault === undefined && outcome.kind === 'completed' && attempt.job.epoch > 1) {
-    fault = unaskedFault(await patiently(() => recordsOf(attempt)));
+    fault = unrequestedFault(await patiently(() => recordsOf(attempt)));
   }
   if (fault === undefined) return outcome;
   return { kind: 'failed', code: fault.code, message: fault.message, retryable: false };

@@ -173,10 +173,10 @@ export class JobRunner {
     const jobs: ClaimedJob[] = [];
     const held = new Set<string>();
     for (let picks = 0; picks < picksMax && jobs.length < max; picks++) {
-      const wanted: DueJob[] = [];
-      for (let job = round.next(); job !== undefined; job = round.next()) wanted.push(job);
-      if (wanted.length === 0) break;
-      const ids = wanted.map(({ id }) => id);
+      const chosen: DueJob[] = [];
+      for (let job = round.next(); job !== undefined; job = round.next()) chosen.push(job);
+      if (chosen.length === 0) break;
+      const ids = chosen.map(({ id }) => id);
       for (const id of ids) {
         picked.add(id);
         running.start(id);
@@ -184,7 +184,7 @@ export class JobRunner {
       const claims = await admission.claim(tx, ids, held);
       claims.forEach((job, i) => {
         if (job !== null) jobs.push(job);
-        else round.lose(wanted[i] as DueJob);
+        else round.lose(chosen[i] as DueJob);
       });
     }
     const left = new Set([...round.left(), ...found.cut]);

@@ -154,7 +154,7 @@ export class RunningJobs {
     return this.#running.get(jobId) !== undefined || this.#starting.has(jobId);
   }
 
-  /** Whether a run of the job is under way here, was not asked to stop and has no outcome yet. */
+  /** Whether a run of the job is under way here, has no request to stop and no outcome yet. */
   isRunning(jobId: string): boolean {
     const entry = this.#running.get(jobId);
     return entry !== undefined && entry.stopped === null && !entry.hasOutcome;

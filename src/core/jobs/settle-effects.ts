@@ -52,7 +52,7 @@ export interface Settled {
   readonly answerField?: string | null;
   /** Milliseconds that the run took, where this process has measured it. */
   readonly tookMs?: number;
-  /** The job as it was claimed, where its run has changed nothing of it: it reported nothing and asked for nothing. */
+  /** The job as it was claimed, where its run has changed nothing of it: it made no report and no request. */
   readonly unchanged?: ClaimedJob | undefined;
 }
 
@@ -193,19 +193,19 @@ function messagesOf(
   now: number,
 ): NewMessage[] {
   const { id: job_id, conversation_id } = job;
-  const said: NewMessage[] = messages.map((one) => ({ ...one, conversation_id, job_id }));
-  if (transition.status === 'completed' && !tells(transition.output, answer, answerField)) {
+  const added: NewMessage[] = messages.map((one) => ({ ...one, conversation_id, job_id }));
+  if (transition.status === 'completed' && !repeatsAnswer(transition.output, answer, answerField)) {
     const content = messageText(transition.output);
-    said.push({ conversation_id, job_id, role: 'assistant', content, at: now });
+    added.push({ conversation_id, job_id, role: 'assistant', content, at: now });
   }
-  return said;
+  return added;
 }
 
 /**
  * Whether an output repeats the model's answer, which is in the conversation already: the output is the answer,
  * or has it in the skill's answer field. Of a skill that names no answer field, any field counts.
  */
-function tells(output: string, answer: string | null, field: string | null): boolean {
+function repeatsAnswer(output: string, answer: string | null, field: string | null): boolean {
   if (answer === null) return false;
   const value: unknown = JSON.parse(output);
   if (value === null || typeof value !== 'object') return value === answer;

@@ -21,7 +21,7 @@ import type { WaitKinds } from '../journal/wait-kinds.ts';
 import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
-import { findUnwantedRuns } from '../scheduled-runs/scheduled-runs.ts';
+import { findRunsWithoutRetry } from '../scheduled-runs/scheduled-runs.ts';
 import { finishedAt } from './completed-job.ts';
 import type { WaitEnds } from './end-waits.ts';
 import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
@@ -70,9 +70,9 @@ export interface Settlement
   readonly outcome: AttemptOutcome;
   /** The run's changes to its agent's memories; recorded if this completes the job. */
   readonly memory?: MemoryChanges | undefined;
-  /** Whether the claim has opened the job's journal. Steps of earlier claims are looked for anyway. */
+  /** Whether the claim has opened the job's journal. Steps of earlier claims are read anyway. */
   readonly openedJournal?: boolean;
-  /** The waits, by the number of their step, whose ends the run was not told; of an outcome `waiting`. */
+  /** The waits, by the number of their step, whose ends the run has not got; of an outcome `waiting`. */
   readonly openWaits?: readonly number[];
 }
 
@@ -181,8 +181,8 @@ async function settleAll(
   // Before any other lock on jobs, so that all are locked in one order.
   if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
   const advanced = await withProgress(settler, tx, outcomes, now);
-  const wanted = await withoutReplaced(tx, await withoutUnwanted(tx, advanced));
-  const decided = await withDueWaits(tx, wanted);
+  const allowed = await withoutReplaced(tx, await withoutEndedSchedules(tx, advanced));
+  const decided = await withDueWaits(tx, allowed);
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   await recordBegun(tx, recorded);
@@ -202,7 +202,7 @@ async function settleAll(
 
 /**
  * A claim that did not begin the code of its run does not keep the job from expiring, or from being replaced. One that did and was handed back does:
- * no attempt tells of it, and a later claim may not begin.
+ * no attempt counts it, and a later claim may not begin.
  */
 async function recordBegun(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
   const [begun, unbegun]: [string[], string[]] = [[], []];
@@ -283,8 +283,9 @@ async function withDueWaits(
     if (one.transition.status !== 'waiting') return one;
     const open = waits.get(one.job.id) ?? [];
     const numbers = new Set(open.map(({ n }) => n));
-    const hasUntoldEnd = open.length === 0 || one.openWaits?.some((n) => !numbers.has(n)) === true;
-    if (hasUntoldEnd) return one;
+    const hasUndeliveredEnd =
+      open.length === 0 || one.openWaits?.some((n) => !numbers.has(n)) === true;
+    if (hasUndeliveredEnd) return one;
     const dueAt = open.reduce((least, { due_at }) => Math.min(least, due_at ?? 0), Infinity);
     return { ...one, transition: { ...one.transition, dueAt } };
   });
@@ -360,7 +361,7 @@ async function lockAgents(
 }
 
 /** A run of a deleted or disabled schedule is not tried again. */
-async function withoutUnwanted(
+async function withoutEndedSchedules(
   tx: Transaction,
   decided: readonly Decided[],
 ): Promise<readonly Decided[]> {
@@ -368,9 +369,9 @@ async function withoutUnwanted(
   if (ids.length === 0) return decided;
   // All of them, so that jobs are locked in one order.
   await holdJobs(tx, decided.map(idOf));
-  const unwanted = await findUnwantedRuns(tx, ids);
+  const withoutRetries = await findRunsWithoutRetry(tx, ids);
   return decided.map((one) =>
-    unwanted.has(one.job.id) ? { ...one, transition: withoutRetry(one.transition) } : one,
+    withoutRetries.has(one.job.id) ? { ...one, transition: withoutRetry(one.transition) } : one,
   );
 }
 
@@ -466,7 +467,7 @@ function changesFamily(one: Decided): boolean {
   if (isChild(one) && isFinal(one.transition.status)) return true;
   // `withProgress` may end it.
   if (isInterruption(one.outcome) && one.job.idle_claims + 1 >= idleClaimsMax) return true;
-  // One that is to be tried again may turn out to be unwanted, or cancelled.
+  // One that is to be tried again may be without a retry, or cancelled.
   return one.transition.status === 'queued'
     ? mayHaveSteps(one) && isOfSchedule(one)
     : mayLeaveDescendants(one);

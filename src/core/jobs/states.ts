@@ -189,7 +189,7 @@ function isRetryable(
   return outcome.kind === 'timeout' || !runsAlone(job);
 }
 
-/** Waits as long as the server asked, at most the longest backoff. */
+/** Waits as long as the server requests, at most the longest backoff. */
 function delayBefore(retryAfterMs = 0, backoff: Backoff, attempt: number, random: number): number {
   return Math.max(Math.min(retryAfterMs, backoff.maxMs), delayAfter(backoff, attempt, random));
 }

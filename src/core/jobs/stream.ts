@@ -78,7 +78,7 @@ function isEnd({ type, data }: JobEvent): boolean {
   return type === 'status' && isFinal(data.status);
 }
 
-/** Yields the events after `position` that are recorded now, and what the job's row tells. */
+/** Yields the events after `position` that are recorded now, and what the job's row shows. */
 export async function* recordedEvents(
   database: Database,
   organizationId: string,
@@ -140,8 +140,8 @@ function withStates(
   for (const row of rows) {
     if (!begun.has(row.epoch)) events.push(beginningOf(job, row.epoch, endings.get(row.epoch)));
     begun.add(row.epoch);
-    const told = { type: row.type, data: dataOf(row) } as TypedJobEvent;
-    events.push({ epoch: row.epoch, n: row.n, ...told });
+    const shown = { type: row.type, data: dataOf(row) } as TypedJobEvent;
+    events.push({ epoch: row.epoch, n: row.n, ...shown });
   }
   if (!isWhole) return events;
   const { epoch, started_at } = job;
@@ -164,8 +164,8 @@ function beginningOf(job: JobRow, epoch: number, ending: ClaimEnding | undefined
 function dataOf({ n, data }: JobEventsTable): Record<string, unknown> {
   const recorded = JSON.parse(data) as Record<string, unknown>;
   if (n !== attemptEndN) return recorded;
-  const { started_at: _, resumed_at: __, ...told } = recorded;
-  return told;
+  const { started_at: _, resumed_at: __, ...shown } = recorded;
+  return shown;
 }
 
 /** The events of a job from now on; null where some may have been missed. */

@@ -3,7 +3,7 @@ import type { RunHandle, RunHandlers, RunOutcome } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
-import { NotedChanges } from '../memories/noted-changes.ts';
+import { PartChanges } from '../memories/part-changes.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
@@ -95,18 +95,18 @@ async function runWithPlaces(
     const outcome = await handle.outcome;
     signal.removeEventListener('abort', abort);
     // Requests that it did not await count as well.
-    await Promise.all(run.asked);
+    await Promise.all(run.requests);
     if (outcome.kind === 'displaced' && tries < displacedMax && !isOnce) {
       if (run.changes.list.length > 0) await memoryOf(attempt).undo(run.changes.list);
       continue;
     }
-    part.changes?.note(...run.changes.list);
+    part.changes?.add(...run.changes.list);
     if (outcome.kind === 'failed') {
       const { code, message, stack } = outcome;
       const failure = { job_id: job.id, skill: name, error: { code, message }, stack };
       runs.context.log.info(failure, 'a tool failed');
     }
-    return { ...resultOf(outcome, isOnce), messages: run.said };
+    return { ...resultOf(outcome, isOnce), messages: run.messages };
   }
 }
 
@@ -126,23 +126,27 @@ function stop(handle: RunHandle): void {
 interface ToolRun {
   readonly handlers: RunHandlers;
   /** Of memory. */
-  readonly changes: NotedChanges;
+  readonly changes: PartChanges;
   /** Requests under way. */
-  readonly asked: Set<Promise<unknown>>;
-  readonly said: RunMessage[];
+  readonly requests: Set<Promise<unknown>>;
+  readonly messages: RunMessage[];
 }
 
 function newToolRun(attempt: Attempt, part: RunPart, within: WaitScope): ToolRun {
-  const changes = new NotedChanges(null);
-  const asked = new Set<Promise<unknown>>();
-  const said: RunMessage[] = [];
-  const noted: RunPart = { ...part, changes };
-  const { onReport, onAsk } = handlersOf({ attempt, part: noted, said, within });
+  const changes = new PartChanges(null);
+  const requests = new Set<Promise<unknown>>();
+  const messages: RunMessage[] = [];
+  const { onReport, onAsk } = handlersOf({
+    attempt,
+    part: { ...part, changes },
+    messages,
+    within,
+  });
   const handlers: RunHandlers = {
     onReport,
-    onAsk: (...question) => remember(asked, onAsk(...question)),
+    onAsk: (...question) => remember(requests, onAsk(...question)),
   };
-  return { handlers, changes, asked, said };
+  return { handlers, changes, requests, messages };
 }
 
 function resultOf(outcome: RunOutcome, isOnce: boolean): SkillResult {

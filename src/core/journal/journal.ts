@@ -19,7 +19,7 @@ import {
   type StepRequest,
 } from './journal-steps.ts';
 import { endRecord } from './record-queries.ts';
-import { countBytes, findRecord, isFinalFailure, noteRunning, type StepRecord } from './records.ts';
+import { countBytes, findRecord, isFinalFailure, markRunning, type StepRecord } from './records.ts';
 import { insertSteps, restartStep } from './step-queries.ts';
 import { activeStep } from './step-rows.ts';
 import type { WaitKinds, WaitResult } from './wait-kinds.ts';
@@ -34,11 +34,11 @@ export class Journal extends OpenClaim {
    * Begins a step, unless its end is on record. `admit` rejects where it may not run now; what is on record
    * is given all the same.
    */
-  async beginStep(wanted: StepRequest, admit: () => Promise<void>): Promise<BegunStep> {
+  async beginStep(request: StepRequest, admit: () => Promise<void>): Promise<BegunStep> {
     const { job, clock } = this;
-    const { key, kind, name, parent, digest, nth } = wanted;
+    const { key, kind, name, parent, digest, nth } = request;
     const records = await this.records();
-    const known = findRecord(records, kind, wanted);
+    const known = findRecord(records, kind, request);
     if (known !== undefined) {
       if (known.status === 'completed' || isFinalFailure(records, known, job.attempt)) {
         const recorded = await endOnRecord(this, known);
@@ -48,7 +48,7 @@ export class Journal extends OpenClaim {
       await admit();
       await this.write((tx) => restartStep(tx, job, known.n, clock.now()));
       records.byKey.set(key, { ...known, status: 'active' });
-      noteRunning(records, known.n);
+      markRunning(records, known.n);
       // If it has failed before, the code asks for the ends that followed only after this one.
       return { n: known.n, recorded: undefined, after: known.told ?? Number.POSITIVE_INFINITY };
     }
@@ -94,18 +94,18 @@ export class Journal extends OpenClaim {
     return now;
   }
 
-  /** Notes the place of an end that was on record before the run got it. */
-  notePlace(n: number, place: number): void {
+  /** Records the place of an end that was on record before the run got it. */
+  recordPlace(n: number, place: number): void {
     this.places.set(n, place);
   }
 
   /** Begins a wait, or finds it on record: its end, or the wait as long as it is open. */
   async beginWait(
     kinds: WaitKinds,
-    wanted: WaitRequest,
+    request: WaitRequest,
   ): Promise<{ readonly n: number; readonly end: WaitEnd } | OpenWait> {
     const { job, clock } = this;
-    const { key, kind, name, parent, nth, payload } = wanted;
+    const { key, kind, name, parent, nth, payload } = request;
     this.hasWaits = true;
     const verbs = kinds.get(kind);
     if (verbs === undefined) throw permanentError(`a run may not wait for ${JSON.stringify(kind)}`);
@@ -113,7 +113,7 @@ export class Journal extends OpenClaim {
     const now = clock.now();
     const { input, dueAt } = verbs.read(payload, job, now);
     const digest = inputDigestOf(input);
-    const known = findRecord(records, kind, { ...wanted, digest });
+    const known = findRecord(records, kind, { ...request, digest });
     if (known !== undefined) {
       const found = await this.#findWait(kinds, known);
       records.pending.delete(known.n);

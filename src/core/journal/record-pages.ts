@@ -81,11 +81,11 @@ function readPage(results: Results, n: number, parent: number | null): void {
   const page = end === -1 ? unread : unread.slice(0, end);
   // One that has ended since, or is read again, comes alone.
   const fitting = page.slice(0, fittingRows(page, resultBytesMax - results.bytes));
-  const wanted = fitting.length > 0 ? fitting : [{ n, bytes: 0 }];
-  const to = wanted.at(-1)?.n ?? n;
+  const fetched = fitting.length > 0 ? fitting : [{ n, bytes: 0 }];
+  const to = fetched.at(-1)?.n ?? n;
   const rows = listResults(db, { job_id: jobId, from: n, to, parent });
   const byNumber = rows.then((all) => new Map(all.map((row) => [row.n, row])));
-  for (const step of wanted) {
+  for (const step of fetched) {
     const row = byNumber.then((all) => all.get(step.n));
     // A page that could not be read is read again.
     row.catch(() => forget(results, step));

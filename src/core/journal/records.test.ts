@@ -3,11 +3,11 @@ import { inputDigestOf } from '../../kernel/input-digest.ts';
 import type { RecordedRow } from './record-queries.ts';
 import {
   findRecord,
-  noteRunning,
+  markRunning,
   type RecordedKind,
   readRecords,
   type StepPlace,
-  unaskedFault,
+  unrequestedFault,
 } from './records.ts';
 
 /** The attempt of the claim. */
@@ -44,7 +44,7 @@ function faultAfter(
     const known = findRecord(records, kind, place);
     if (known !== undefined) records.pending.delete(known.n);
   }
-  return unaskedFault(records)?.message;
+  return unrequestedFault(records)?.message;
 }
 const slept = ['sleep', { key: 'key 1', name: 'nap' }] as const;
 
@@ -106,7 +106,7 @@ test('what is within a called skill has to be asked for once that skill runs aga
   const records = readRecords(rows, attempt);
   expect([...records.pending.keys()]).toEqual([1]);
 
-  noteRunning(records, 2);
+  markRunning(records, 2);
 
   expect([...records.pending.keys()]).toEqual([1, 3, 4]);
 });
@@ -124,7 +124,7 @@ test('calls within a named step need not be made when it runs again, and equal o
   expect(faultAfter(rows, slept, step, other)).toBeUndefined();
 
   const records = readRecords(rows, attempt);
-  noteRunning(records, 2);
+  markRunning(records, 2);
   const call = { key: 'key 3', name: 'a/v1.0/b', parent: 2, nth: 1, digest: null };
   expect([...records.pending.keys()]).toEqual([1]);
   expect(findRecord(records, 'skill', call)).toMatchObject({ n: 3 });

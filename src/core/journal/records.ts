@@ -1,7 +1,7 @@
 /**
  * What a claim finds on record of its job: the named steps, the called skills, the requests to models and
- * the waits of earlier claims, by key. Counts what the run has not asked for yet, because its code must ask
- * for everything that is on record.
+ * the waits of earlier claims, by key. Counts what the run has not requested yet, because its code must
+ * request everything that is on record.
  */
 import { type StepKind, waitKinds } from '../../adapters/database/tables.ts';
 import { differenceOf, wholeDigest } from '../../kernel/input-digest.ts';
@@ -24,7 +24,7 @@ export class JournalFault extends Error {
   }
 }
 
-/** What code asks for by key: a step, a wait, or a request to a model with all its turns and tools. */
+/** What code requests by key: a step, a wait, or a request to a model with all its turns and tools. */
 export type RecordedKind = Exclude<StepKind, 'model' | 'tool'>;
 
 /** A step on record; of a request to a model the first of its steps. */
@@ -38,7 +38,7 @@ export interface StepRecord
   readonly nth: number;
 }
 
-/** What the code of a run asks for. */
+/** A request of the code of a run. */
 export interface StepPlace extends Pick<StepRecord, 'name' | 'parent' | 'digest' | 'nth'> {
   /** The same in every attempt: a digest of its place in the run. */
   readonly key: string;
@@ -59,9 +59,9 @@ export interface Records {
   nextEnd: number;
   /** Bytes of all results of the job. */
   bytes: number;
-  /** Records that the code has to ask for, and has not got yet. */
+  /** Records that the code has to request, and has not got yet. */
   readonly pending: Map<number, StepRecord>;
-  /** Records within called skills that did not complete; they are to be asked for once those run again. */
+  /** Records within called skills that did not complete; they have to be requested once those run again. */
   readonly inner: Map<number, StepRecord[]>;
   /** The pending records whose end an earlier run got, the last one first, and those that this run has got meanwhile. */
   readonly ends: StepRecord[];
@@ -90,22 +90,22 @@ export function readRecords(rows: readonly RecordedRow[], attempt: number): Reco
     records.nextEnd = Math.max(records.nextEnd, (row.told ?? 0) + 1);
     const record = recordOf(row);
     const { generation: key } = row;
-    // A request to a model has many rows: that counts which has to be asked for, else the first.
+    // A request to a model has many rows: that counts which has to be requested, else the first.
     if (record === null || required.has(key)) continue;
     // The code within a named step is free: where it runs again, it may make other calls.
     const isFree = named.has(row.parent) || isHeld(key);
-    const isRequired = isToBeAsked(record, attempt, hasWaited) && !isFree;
+    const isRequired = mustBeRequested(record, attempt, hasWaited) && !isFree;
     if (isRequired || !records.byKey.has(key)) records.byKey.set(key, record);
     if (!isRequired) continue;
     required.add(key);
     if (row.parent === null) records.pending.set(row.n, record);
     else addTo(records.inner, row.parent, record);
   }
-  noteEnds(records, records.pending.values());
+  addEnds(records, records.pending.values());
   return records;
 }
 
-/** The key of a wait that a service asks for while it holds a call: made again, the call may ask something else. */
+/** The key of a wait that a service requests while it holds a call: made again, the call may request another. */
 export function heldKey(place: string): string {
   return `${heldPrefix}${place}`;
 }
@@ -113,7 +113,7 @@ export function heldKey(place: string): string {
 const heldPrefix = 'held:';
 const isHeld = (key: string) => key.startsWith(heldPrefix);
 
-function noteEnds({ ends }: Records, added: Iterable<StepRecord>): void {
+function addEnds({ ends }: Records, added: Iterable<StepRecord>): void {
   const length = ends.length;
   for (const record of added) if (record.told !== null) ends.push(record);
   if (ends.length > length) ends.sort((a, b) => (b.told ?? 0) - (a.told ?? 0));
@@ -129,7 +129,7 @@ export function nextPlace({ ends, pending }: Records): number {
   }
 }
 
-/** Null for a tool, which no code asks for. */
+/** Null for a tool, which no code requests. */
 function recordOf(row: RecordedRow): StepRecord | null {
   const { kind, turn: nth } = row;
   if (kind === 'tool') return null;
@@ -141,7 +141,7 @@ function recordOf(row: RecordedRow): StepRecord | null {
  * A called skill and a request to a model are known by their input. A new attempt may make them with other
  * input, and so may a run that has never waited.
  */
-function isToBeAsked(record: StepRecord, attempt: number, hasWaited: boolean): boolean {
+function mustBeRequested(record: StepRecord, attempt: number, hasWaited: boolean): boolean {
   if (!isRecorded.has(record.status)) return false;
   return !isCall(record) || (hasWaited && record.attempt === attempt);
 }
@@ -154,32 +154,31 @@ function addTo(inner: Records['inner'], parent: number, record: StepRecord): voi
   else within.push(record);
 }
 
-/** Notes that a step runs now. The records within a called skill become pending. */
-export function noteRunning(records: Records, n: number): void {
+/** Marks a step as running. The records within a called skill become pending. */
+export function markRunning(records: Records, n: number): void {
   const { pending, inner } = records;
   pending.delete(n);
   const within = inner.get(n) ?? [];
   for (const record of within) pending.set(record.n, record);
-  noteEnds(records, within);
+  addEnds(records, within);
   inner.delete(n);
 }
 
 /**
- * The record of what the code asks for; undefined if there is none. Throws where the code asks for something
- * else than is on record in this place.
+ * The record of a request; undefined if there is none. Throws where another request is on record in its place.
  */
 export function findRecord(
   records: Records,
   kind: RecordedKind,
-  asked: StepPlace,
+  request: StepPlace,
 ): StepRecord | undefined {
-  const known = records.byKey.get(asked.key);
+  const known = records.byKey.get(request.key);
   if (known === undefined) return undefined;
   if (known.kind !== kind) {
     const difference = `it is on record as ${nameOf(known.kind)}, and the code asks for ${nameOf(kind)}`;
-    throw diverged(known, asked.nth, difference);
+    throw diverged(known, request.nth, difference);
   }
-  if (!isCall(known)) requireSameInput(known, asked);
+  if (!isCall(known)) requireSameInput(known, request);
   return known;
 }
 
@@ -220,8 +219,8 @@ export function countBytes(records: Records, result: string): void {
   }
 }
 
-/** The first record that the run has not asked for, as the reason for which it failed; undefined if none. */
-export function unaskedFault({ pending }: Records): JournalFault | undefined {
+/** The first record that the run has not requested, as the reason for which it failed; undefined if none. */
+export function unrequestedFault({ pending }: Records): JournalFault | undefined {
   const [first] = [...pending.values()].sort((a, b) => a.n - b.n);
   if (first === undefined) return undefined;
   const same = isCall(first) ? ' with the same input' : '';

@@ -13,8 +13,8 @@ test('a memory change of a part is recorded by it and by all parts around it', (
   const outer = innerPart(wholeRun, 2, 'a');
   const inner = innerPart(outer, 3, 'b');
 
-  inner.changes.note({ forgotten: '1' });
-  outer.changes.note({ forgotten: '2' });
+  inner.changes.add({ forgotten: '1' });
+  outer.changes.add({ forgotten: '2' });
 
   expect(inner.changes.list).toEqual([{ forgotten: '1' }]);
   expect(outer.changes.list).toEqual([{ forgotten: '1' }, { forgotten: '2' }]);

@@ -2,7 +2,7 @@
  * A part of a run: the run itself, or a tool call within it, with its own path, depth and memory
  * changes. Parts nest, because a tool may call models too.
  */
-import { NotedChanges } from '../memories/noted-changes.ts';
+import { PartChanges } from '../memories/part-changes.ts';
 
 export interface RunPart {
   /** The tool calls that lead to this part; empty for the run itself. The same in every attempt. */
@@ -12,12 +12,12 @@ export interface RunPart {
   /** The number of this part's step, null for the run itself. The same in every attempt. */
   readonly step: number | null;
   /** Of the agent's memory, by this part and the parts within it. Null for the run itself: a repeated attempt makes them again. */
-  readonly changes: NotedChanges | null;
+  readonly changes: PartChanges | null;
 }
 
 /** A part within another. */
 export interface InnerPart extends RunPart {
-  readonly changes: NotedChanges;
+  readonly changes: PartChanges;
 }
 
 export const wholeRun: RunPart = { path: '', depth: 0, step: null, changes: null };
@@ -29,5 +29,5 @@ export function innerPart(
   name: string,
   depth = outer.depth + 1,
 ): InnerPart {
-  return { path: `${outer.path}/${name}`, depth, step, changes: new NotedChanges(outer.changes) };
+  return { path: `${outer.path}/${name}`, depth, step, changes: new PartChanges(outer.changes) };
 }

@@ -14,7 +14,7 @@ export function insertSteps(tx: Transaction, rows: readonly Insertable<JobStepsT
 }
 
 /** Records the version of the agent that asks a model for a job. */
-export async function noteAgentVersion(tx: Transaction, id: string, version: number) {
+export async function recordAgentVersion(tx: Transaction, id: string, version: number) {
   await tx.kysely
     .updateTable('jobs')
     .set({ agent_version: version })
@@ -226,14 +226,14 @@ const listedColumns = [
 export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 
 /** Which steps of a job are listed. */
-export interface StepsAsked extends PageAsked {
+export interface StepsPage extends PageAsked {
   readonly status?: StepStatus | undefined;
   /** Whether approvals are among them. */
   readonly showsApprovals: boolean;
 }
 
 /** A page of the steps of a job, in order, and how many there are in all. */
-export async function listSteps(db: Handle, jobId: string, page: StepsAsked) {
+export async function listSteps(db: Handle, jobId: string, page: StepsPage) {
   const { status, showsApprovals } = page;
   const query = db.kysely
     .selectFrom('job_steps')

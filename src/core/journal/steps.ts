@@ -10,7 +10,7 @@ import {
   tokenStats,
   tokensBelow,
 } from '../conversations/conversations.ts';
-import { deleteSteps, type ListedStep, listSteps, type StepsAsked } from './step-queries.ts';
+import { deleteSteps, type ListedStep, listSteps, type StepsPage } from './step-queries.ts';
 import type { StepError } from './step-rows.ts';
 import { listApprovalsOfSteps, listEventsWaitedFor, listJobsOfSteps } from './waited-for.store.ts';
 
@@ -46,7 +46,7 @@ interface StepPrice {
 }
 
 /** A page of a job's steps, in order. */
-export async function stepsOfJob(database: Database, jobId: string, page: StepsAsked) {
+export async function stepsOfJob(database: Database, jobId: string, page: StepsPage) {
   const { steps, total } = await listSteps(database.read, jobId, page);
   const waits = await waitedForBy(database.read, jobId, steps);
   return { steps: steps.map((row) => stepBody(row, waits.get(row.n) ?? null)), total };
@@ -57,8 +57,8 @@ export const removeSteps = deleteSteps;
 
 /** What waits wait for, by the numbers of their steps. Most pages have none, and then nothing is read. */
 async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep[]) {
-  const numbersOf = (wanted: StepKind) =>
-    steps.filter(({ kind }) => kind === wanted).map(({ n }) => n);
+  const numbersOf = (requested: StepKind) =>
+    steps.filter(({ kind }) => kind === requested).map(({ n }) => n);
   const approvals = numbersOf('approval');
   const runs = numbersOf('run');
   const isWaiting = steps.some(({ kind, status }) => kind === 'event' && status === 'waiting');

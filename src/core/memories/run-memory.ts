@@ -31,8 +31,8 @@ import {
   rightsOfModel,
 } from './memory-verbs.ts';
 import { type Likeness, likenessOf } from './near-duplicates.ts';
-import type { NotedChanges } from './noted-changes.ts';
 import { type OfUser, ownersOf, ownersSeen } from './owners.ts';
+import type { PartChanges } from './part-changes.ts';
 import { queryOf } from './query.ts';
 import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
 import { countAmong, matches, type Ranked, rank, weightsOf } from './relevance.ts';
@@ -174,7 +174,7 @@ export class RunMemory {
           const making = { userId, step: asker.step, ...(before && { before }) };
           const memory = this.#remember(fields, making);
           const isUpdate = before !== undefined && { updated: true };
-          asker.changes?.note({ remembered: { ...memory, step: asker.step, ...isUpdate } });
+          asker.changes?.add({ remembered: { ...memory, step: asker.step, ...isUpdate } });
           return before === undefined
             ? memory
             : { ...memory, ...isUpdate, old_content: before.content };
@@ -194,7 +194,7 @@ export class RunMemory {
           const rights = await this.#requireAllowed(verb, asker);
           return isId(id) && (await this.#forget(id, rights));
         });
-        if (isGone) asker.changes?.note({ forgotten: id });
+        if (isGone) asker.changes?.add({ forgotten: id });
         return isGone;
       }
     }
@@ -436,7 +436,7 @@ export interface Requester {
   readonly step: number | null;
   /** Whether a model asks, by a call of its tool, and not the code of a skill. */
   readonly isModel?: boolean;
-  readonly changes: NotedChanges | null;
+  readonly changes: PartChanges | null;
 }
 
 /** The user whose memory is meant; by default the run's user. Null for the agent's own memory. */

@@ -33,7 +33,7 @@ export async function findScheduledJobOf(db: Handle, jobId: string): Promise<str
  * The jobs among these that must not be tried again, because their schedule was deleted or disabled. The result holds while
  * the jobs are locked.
  */
-export async function findUnwantedRuns(
+export async function findRunsWithoutRetry(
   tx: Transaction,
   jobIds: readonly string[],
 ): Promise<ReadonlySet<string>> {

@@ -30,7 +30,7 @@ import {
   insertSteps,
   listActiveSteps,
   listStepsOfGeneration,
-  noteAgentVersion,
+  recordAgentVersion,
   restartStep,
   startApprovedTool,
 } from '../journal/step-queries.ts';
@@ -248,7 +248,7 @@ export class Generations {
       };
       const { attempt } = job;
       if (this.#agentVersion !== agentVersion) {
-        await noteAgentVersion(tx, job.id, agentVersion);
+        await recordAgentVersion(tx, job.id, agentVersion);
         tx.afterCommit(() => {
           this.#agentVersion = agentVersion;
         });

@@ -121,7 +121,7 @@ async function think(
   if (corrections.length === 0) {
     if (recorded.memory.length > 0) {
       await memoryOf(run).restore(recorded.memory);
-      part.changes?.note(...recorded.memory);
+      part.changes?.add(...recorded.memory);
     }
     for (const cost of recorded.costs) bounds.count(cost);
   }
