@@ -5,6 +5,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import type { ModelError } from '../../src/adapters/models/model.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { readConfig } from '../../src/core/config/config.ts';
 import { Credentials } from '../../src/core/credentials/credentials.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { contextOf } from '../support/context.ts';
@@ -60,9 +61,9 @@ describe.each(await engines())('on $name', (engine) => {
     for (const organization_id of ['acme', 'globex']) {
       await apiKeys.issue({ client_name: 'a client', scopes: ['*'], organization_id });
     }
-    const config = { providers: new Map([['openai', platform]]) };
+    const config = { ...readConfig({}), providers: new Map([['openai', platform]]) };
     const processWith = (cipher: Cipher | null, on = database) =>
-      new Credentials({ database: on, clock, config }, cipher);
+      new Credentials(contextOf({ database: on, clock, config }), cipher);
     return {
       clock,
       database,

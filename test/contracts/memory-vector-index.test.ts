@@ -5,6 +5,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import type { Embeddings } from '../../src/adapters/models/embeddings.ts';
 import { Prices } from '../../src/adapters/models/prices.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
+import type { Credentials } from '../../src/core/credentials/credentials.ts';
 import { Embedder } from '../../src/core/embeddings/embedder.ts';
 import { MemoryVectors } from '../../src/core/memories/embed-memories.ts';
 import { VectorIndex } from '../../src/core/memories/vector-index.ts';
@@ -12,7 +13,7 @@ import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
-const credentials = { settingsForModel: async () => undefined };
+const credentials = { settingsForModel: async () => undefined } as unknown as Credentials;
 const own = { organizationId: 'default', agentId: 'default' };
 const log = createLogger('silent');
 const servers = (await engines()).filter(({ name }) => name === 'PostgreSQL');

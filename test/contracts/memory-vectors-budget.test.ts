@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Embeddings } from '../../src/adapters/models/embeddings.ts';
 import { Prices } from '../../src/adapters/models/prices.ts';
+import type { Credentials } from '../../src/core/credentials/credentials.ts';
 import { Embedder } from '../../src/core/embeddings/embedder.ts';
 import { endLostCalls } from '../../src/core/usage/embedding-calls.ts';
 import { reserve } from '../../src/core/usage/reservations.ts';
@@ -10,7 +11,7 @@ import { engines } from '../support/databases.ts';
 import { own, vectorsWorld } from '../support/vectors-world.ts';
 import { anyWriter } from '../support/writers.ts';
 
-const credentials = { settingsForModel: async () => undefined };
+const credentials = { settingsForModel: async () => undefined } as unknown as Credentials;
 
 describe.each(await engines())('on $name', (engine) => {
   test('questions at the same time get no more tokens together than a budget has left', async () => {

@@ -8,6 +8,7 @@ import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { Conversations } from '../../src/core/conversations/conversations.ts';
+import type { LoadedSkills } from '../../src/core/executors/loaded-skills.ts';
 import { Acceptor } from '../../src/core/jobs/accept.ts';
 import { Admission } from '../../src/core/jobs/admission.ts';
 import { WaitEnds } from '../../src/core/jobs/end-waits.ts';
@@ -69,7 +70,11 @@ async function processOn(database: Database, clock: ManualClock) {
   const waitEnds = new WaitEnds(context, running);
   const unconfirmed = openUnconfirmedClaims(context, {} as Settler, running, 1);
   const places = new Places(context, skills, running);
-  const worker = { turns: new Map(), loadedSkills: { canRun: () => true }, claimedBy: 1 };
+  const worker = {
+    turns: new Map(),
+    loadedSkills: { canRun: () => true } as unknown as LoadedSkills,
+    claimedBy: 1,
+  };
   const admission = new Admission(context, { skills, apiKeys, unconfirmed, places }, worker);
   const acceptor = new Acceptor(context, admission, {} as Settler, new Map());
   const conversations = new Conversations({ database });

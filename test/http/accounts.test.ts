@@ -5,6 +5,7 @@ import {
   protect,
   startAuthorizationServer,
 } from '../support/authorization-server.ts';
+import { consoleFilesAt } from '../support/console-files.ts';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
@@ -20,7 +21,7 @@ beforeAll(async () => {
   platform = await startStaged({
     clock,
     environment: { SKILLS_ALLOW_CIDRS: '127.0.0.0/8' },
-    parts: { consoleFiles: { directoryFor: () => '/nowhere' } },
+    parts: { consoleFiles: consoleFilesAt('/nowhere') },
   });
   for (const organization_id of ['acme', 'globex']) {
     keys[organization_id] = await platform.key({ organization_id });
@@ -210,7 +211,7 @@ describe('an account', () => {
     const base = 'https://skills.example.com';
     const environment = { SKILLS_ALLOW_CIDRS: '127.0.0.0/8', PUBLIC_URL: base };
     const other = await startStaged({
-      ...{ clock, environment, parts: { consoleFiles: { directoryFor: () => '/nowhere' } } },
+      ...{ clock, environment, parts: { consoleFiles: consoleFilesAt('/nowhere') } },
     });
     onTestFinished(() => other.stop());
     const server = await startMcpServer();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/kernel/ids.ts';
 import { approvalWaits } from '../../src/platform/approvals/approval-waits.ts';
+import { consoleFilesAt } from '../support/console-files.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
@@ -13,7 +14,7 @@ import { newTenant, type Tenant } from '../support/tenant.ts';
 let platform: Platform;
 beforeAll(async () => {
   const files = mkdtempSync(join(tmpdir(), 'skillwright-console-'));
-  platform = await startStaged({ parts: { consoleFiles: { directoryFor: () => files } } });
+  platform = await startStaged({ parts: { consoleFiles: consoleFilesAt(files) } });
 });
 afterAll(() => platform.stop());
 

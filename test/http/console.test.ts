@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { ConsoleFiles } from '../../src/apps/console/files.ts';
+import { consoleFilesAt } from '../support/console-files.ts';
 import { follow } from '../support/event-stream.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import {
@@ -37,7 +39,7 @@ afterAll(() => rmSync(files, { recursive: true, force: true }));
 const start = (options: PlatformOptions = {}) =>
   startPlatform({
     ...options,
-    parts: { ...options.parts, consoleFiles: { directoryFor: () => files } },
+    parts: { ...options.parts, consoleFiles: consoleFilesAt(files) },
   });
 
 let platform: Platform;
@@ -137,7 +139,7 @@ describe('the files', () => {
           directoryFor() {
             throw new PlatformError('service_unavailable', 'The console could not be built');
           },
-        },
+        } as unknown as ConsoleFiles,
       },
     });
     onTestFinished(() => without.stop());

@@ -9,6 +9,7 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { contextOf } from '../support/context.ts';
 import { aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -431,7 +432,7 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('the encryption key with DAT
 /** The API key that a platform has stored for openai, decrypted with the encryption key. */
 async function keyIn(on: Platform, key: Buffer, organization: string) {
   const credentials = new Credentials(
-    { database: on.database, clock: systemClock, config: { providers: new Map() } },
+    contextOf({ database: on.database, clock: systemClock }),
     new Cipher(key),
   );
   const settings = await credentials.settingsOf(organization, 'openai');

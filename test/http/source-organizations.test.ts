@@ -1,6 +1,7 @@
 /** Outside sources belong to the organizations that the administrator names (docs/decisions/organizations.md). */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { protect, startAuthorizationServer } from '../support/authorization-server.ts';
+import { consoleFilesAt } from '../support/console-files.ts';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { askMcp } from '../support/mcp.ts';
@@ -19,7 +20,7 @@ beforeAll(async () => {
   world = await startThinkers({
     clock,
     environment: { SKILLS_ALLOW_CIDRS: '127.0.0.0/8', MCP_COMMANDS: 'on' },
-    parts: { consoleFiles: { directoryFor: () => '/nowhere' } },
+    parts: { consoleFiles: consoleFilesAt('/nowhere') },
   });
 });
 afterAll(() => world.stop());

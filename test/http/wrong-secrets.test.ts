@@ -1,6 +1,7 @@
 /** A wrong secret is refused, and affects no other client's right one. */
 import { expect, onTestFinished, test } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
+import { consoleFilesAt } from '../support/console-files.ts';
 import { expectRefusal } from '../support/expectations.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 import { adminSecret, type Platform, startPlatform } from '../support/platform.ts';
@@ -13,7 +14,7 @@ async function started(environment: Record<string, string> = {}) {
     clock,
     log,
     environment,
-    parts: { consoleFiles: { directoryFor: () => '/nowhere' } },
+    parts: { consoleFiles: consoleFilesAt('/nowhere') },
   });
   onTestFinished(() => platform.stop());
   const audits = () =>

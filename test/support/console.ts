@@ -8,6 +8,7 @@ import type { Locator, Page } from 'playwright-core';
 import { buildConsole } from '../../src/apps/console/files.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { openBrowser } from './chromium.ts';
+import { consoleFilesAt } from './console-files.ts';
 import { move, prepareMoves } from './console-moves.ts';
 import { adminSecret, type Platform, type PlatformOptions, startPlatform } from './platform.ts';
 import { waitFor } from './wait-for.ts';
@@ -82,7 +83,7 @@ export async function startConsole(
   window?: 'own',
 ): Promise<ConsoleWorld> {
   const files = await buildConsole(createLogger('error'));
-  const consoleFiles = { directoryFor: () => files };
+  const consoleFiles = consoleFilesAt(files);
   const platform = await startPlatform({ ...options, parts: { ...options.parts, consoleFiles } });
   const key = await platform.key();
   const browser = await openBrowser(platform.url, window);

@@ -19,6 +19,7 @@ import type { Context } from '../../src/core/context/context.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
 import { Conversations } from '../../src/core/conversations/conversations.ts';
 import { Credentials } from '../../src/core/credentials/credentials.ts';
+import type { LoadedSkills } from '../../src/core/executors/loaded-skills.ts';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
 import {
   type Acceptance,
@@ -35,6 +36,7 @@ import { Jobs } from '../../src/core/jobs/jobs.ts';
 import type { Performer } from '../../src/core/jobs/perform.ts';
 import { type JobQueue, jobQueues } from '../../src/core/jobs/queues.ts';
 import type { JobRecovery } from '../../src/core/jobs/recover.ts';
+import type { JobRunners } from '../../src/core/jobs/runner.ts';
 import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
 import type { Settlement, Settler } from '../../src/core/jobs/settle.ts';
 import type { Settled } from '../../src/core/jobs/settle-effects.ts';
@@ -236,7 +238,12 @@ export async function jobsWorld(
     const runs = composeJobRuns(
       context,
       { agents, apiKeys, memories, skills, skillSettings, thinking },
-      { executors: pool, loadedSkills: { canRun }, turns, runners },
+      {
+        executors: pool,
+        loadedSkills: { canRun } as LoadedSkills,
+        turns,
+        runners: runners as unknown as JobRunners,
+      },
       { feed, waitKinds, times: absentMs === undefined ? {} : { absentMs } },
     );
     const { admission, performer, running, settler } = runs;
@@ -287,7 +294,8 @@ export async function jobsWorld(
   const { admission, running, settler } = first;
   const begin = { begin: (job: ClaimedJob) => void begun.push(job) };
   const beginners = new Map(jobQueues.map((name) => [name, begin]));
-  const acceptorOn = (context: Context) => new Acceptor(context, admission, settler, beginners);
+  const acceptorOn = (context: Context) =>
+    new Acceptor(context, admission, settler, beginners as unknown as JobRunners);
   const acceptor = acceptorOn(base);
   const jobsOn = (on: Database) => {
     const context = { ...base, database: on };

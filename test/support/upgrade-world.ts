@@ -10,6 +10,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { sendJson, startApiServer } from './api-server.ts';
 import { protect, startAuthorizationServer } from './authorization-server.ts';
+import { consoleFilesAt } from './console-files.ts';
 import { echoTool, startMcpServer } from './mcp-server.ts';
 import { type Answer, adminSecret, type Platform, startPlatform } from './platform.ts';
 import { type ScriptedEmbedder, startScriptedEmbedder } from './scripted-embedder.ts';
@@ -75,7 +76,7 @@ export async function startUpgradeWorld(database: Database, clock?: Clock): Prom
     parts: {
       database,
       webhookEgress: { ca: receiverAuthority },
-      consoleFiles: { directoryFor: () => '/nowhere' },
+      consoleFiles: consoleFilesAt('/nowhere'),
     },
     ...(clock === undefined ? {} : { clock }),
   });

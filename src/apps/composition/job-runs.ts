@@ -15,7 +15,7 @@ import { Places } from '../../core/jobs/places.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
 import { JobRecovery } from '../../core/jobs/recover.ts';
 import { Reports } from '../../core/jobs/reports.ts';
-import type { JobRunner } from '../../core/jobs/runner.ts';
+import type { JobRunners } from '../../core/jobs/runner.ts';
 import { RunningJobs } from '../../core/jobs/running-jobs.ts';
 import { Settler } from '../../core/jobs/settle.ts';
 import type { Thinking } from '../../core/jobs/thinking.ts';
@@ -45,11 +45,10 @@ export interface RunSlices {
 /** What this process can run. */
 export interface RunWorker {
   readonly executors: Pick<ExecutorPool, 'run'>;
-  readonly loadedSkills: Pick<LoadedSkills, 'canRun'>;
+  readonly loadedSkills: LoadedSkills;
   /** The turns by queue. */
   readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'giveBack'>>;
-  /** The runners by queue, once they are made. */
-  readonly runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'yieldSlot'>>;
+  readonly runners: JobRunners;
   readonly pace?: RunPace;
 }
 

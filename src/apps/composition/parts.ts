@@ -39,7 +39,7 @@ export interface Parts {
   /** A listening socket that this process inherited, instead of the configured address. */
   readonly listenFd?: number | null;
   /** Left out where no console is served. */
-  readonly consoleFiles?: Pick<ConsoleFiles, 'directoryFor'>;
+  readonly consoleFiles?: ConsoleFiles;
   /** Where a test has built guides. */
   readonly guideFolder?: string;
   readonly log: Logger;

@@ -7,7 +7,7 @@ import type { Processes } from '../../platform/processes/processes.ts';
 /** The registry of skills, with those that the executors of this process have loaded. */
 export async function composeSkills(
   context: Context,
-  executors: Pick<ExecutorPool, 'definitions'> | null,
+  executors: ExecutorPool | null,
   processes: Pick<Processes, 'skills'> | null,
 ) {
   const skills = new SkillRegistry(context);

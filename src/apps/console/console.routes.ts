@@ -38,7 +38,7 @@ const SignIn = Type.Object(
 export function consoleRoutes(
   server: Server,
   deps: {
-    files: Pick<ConsoleFiles, 'directoryFor'>;
+    files: ConsoleFiles;
     sessions: Sessions;
     wrongSecrets: WrongSecrets;
     streams: OpenStreams;

@@ -6,6 +6,7 @@ import { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import { readConfig } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import { RunObservers } from '../../core/context/run-observer.ts';
+import { LoadedSkills } from '../../core/executors/loaded-skills.ts';
 import { type AcceptedJob, Acceptor } from '../../core/jobs/accept.ts';
 import { ChildJobs } from '../../core/jobs/child-jobs.ts';
 import { JobFeed } from '../../core/jobs/feed.ts';
@@ -81,7 +82,13 @@ export async function openPlatform(
   const jobs = composeJobRuns(
     context,
     { agents, apiKeys, memories, skills, skillSettings, thinking },
-    { executors, loadedSkills: allSkills, turns: new Map(), runners: new Map(), pace },
+    {
+      executors,
+      loadedSkills: new AllSkills(null, skills),
+      turns: new Map(),
+      runners: new Map(),
+      pace,
+    },
     { feed: new JobFeed(), waitKinds, times: {} },
   );
   const { admission, settler } = jobs;
@@ -107,7 +114,11 @@ export async function openPlatform(
 }
 
 /** Scripts answer for skills that are not there. */
-const allSkills = { canRun: () => true };
+class AllSkills extends LoadedSkills {
+  override canRun(): boolean {
+    return true;
+  }
+}
 
 /** The id of the agent whose runs these are. */
 export const agentOf = ({ options: { agentId = 'agent-1' } }: Script) => agentId;

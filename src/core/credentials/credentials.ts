@@ -65,14 +65,7 @@ export class Credentials {
   readonly #cache: ShortCache<CredentialRow | null>;
 
   /** `cipher` is null without an encryption key: API keys can be neither stored nor used then. */
-  constructor(
-    {
-      database,
-      clock,
-      config,
-    }: Pick<Context, 'database' | 'clock'> & { readonly config: Pick<Config, 'providers'> },
-    cipher: Cipher | null,
-  ) {
+  constructor({ database, clock, config }: Context, cipher: Cipher | null) {
     this.#database = database;
     this.#clock = clock;
     this.#providers = config.providers;

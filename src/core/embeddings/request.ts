@@ -44,7 +44,7 @@ export interface EmbeddingService {
   readonly name: string;
   readonly embeddings: Embeddings;
   /** How organizations reach the provider. */
-  readonly credentials: Pick<Credentials, 'settingsForModel'>;
+  readonly credentials: Credentials;
   readonly prices: Prices;
 }
 

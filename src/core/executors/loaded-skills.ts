@@ -3,14 +3,14 @@ import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { ExecutorPool } from './pool.ts';
 
 export class LoadedSkills {
-  readonly #executors: Pick<ExecutorPool, 'definitions'> | null;
+  readonly #executors: ExecutorPool | null;
   readonly #skills: SkillRegistry;
   /** Of a reload, which replaces the definitions. */
   #definitions: ExecutorPool['definitions'] = [];
   #keys: ReadonlySet<string> = new Set();
 
   /** `executors` is null in a process that runs none. */
-  constructor(executors: Pick<ExecutorPool, 'definitions'> | null, skills: SkillRegistry) {
+  constructor(executors: ExecutorPool | null, skills: SkillRegistry) {
     this.#executors = executors;
     this.#skills = skills;
   }

@@ -40,8 +40,8 @@ import {
 } from './jobs.store.ts';
 import { hintInTime } from './later.ts';
 import { messageText } from './message-text.ts';
-import { type JobQueue, queueOf, sendHint } from './queues.ts';
-import type { JobRunner } from './runner.ts';
+import { queueOf, sendHint } from './queues.ts';
+import type { JobRunners } from './runner.ts';
 import type { Settler } from './settle.ts';
 import { type JobTiming, timesOf } from './timing.ts';
 
@@ -118,16 +118,11 @@ export class Acceptor {
   readonly context: Context;
   readonly admission: Admission;
   readonly settler: Settler;
-  readonly runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'begin'>>;
+  readonly runners: JobRunners;
   readonly #requests: Batch<WorkRequest, Acceptance>;
 
-  /** `runners`: by queue, once they are made. They begin the jobs that are claimed as they are accepted. */
-  constructor(
-    context: Context,
-    admission: Admission,
-    settler: Settler,
-    runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'begin'>>,
-  ) {
+  /** The runners begin the jobs that are claimed as they are accepted. */
+  constructor(context: Context, admission: Admission, settler: Settler, runners: JobRunners) {
     this.context = context;
     this.admission = admission;
     this.settler = settler;

@@ -39,7 +39,7 @@ const leastMs = 1_000;
 export interface AdmissionWorker {
   /** The turns by queue. */
   readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'giveBack'>>;
-  readonly loadedSkills: Pick<LoadedSkills, 'canRun'>;
+  readonly loadedSkills: LoadedSkills;
   /** The number of this process on the jobs that it claims. */
   readonly claimedBy: number;
 }

@@ -42,6 +42,9 @@ interface Claimed {
   readonly isFruitless: boolean;
 }
 
+/** The runners of a process, by queue, once they are made. */
+export type JobRunners = ReadonlyMap<JobQueue, JobRunner>;
+
 export class JobRunner {
   readonly #context: Context;
   readonly #parts: RunnerParts;

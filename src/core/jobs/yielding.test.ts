@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { JobQueue } from './queues.ts';
+import type { JobRunners } from './runner.ts';
 import { YieldedSlots } from './yielding.ts';
 
 /** Runners that only count the yielded slots. */
@@ -17,7 +18,10 @@ function counting(...names: JobQueue[]) {
       },
     ]),
   );
-  return { runners, yieldedOf: (name: JobQueue) => yielded.get(name) ?? 0 };
+  return {
+    runners: runners as unknown as JobRunners,
+    yieldedOf: (name: JobQueue) => yielded.get(name) ?? 0,
+  };
 }
 
 test('yields slots of the named queue, and takes them back', () => {

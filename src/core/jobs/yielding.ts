@@ -1,16 +1,16 @@
 /** Yields the slots of runs that only wait, for a model or for the database, to other jobs. */
 import { once } from '../../kernel/once.ts';
 import type { JobQueue } from './queues.ts';
-import type { JobRunner } from './runner.ts';
+import type { JobRunners } from './runner.ts';
 
 /** The slots that runs of this process have yielded. */
 export class YieldedSlots {
-  readonly #runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'yieldSlot'>>;
+  readonly #runners: JobRunners;
   readonly #max: number;
   #count = 0;
 
   /** At most `max` slots of all queues together are yielded at a time; a run beyond them keeps its own. */
-  constructor(runners: ReadonlyMap<JobQueue, Pick<JobRunner, 'yieldSlot'>>, max: number) {
+  constructor(runners: JobRunners, max: number) {
     this.#runners = runners;
     this.#max = max;
   }

@@ -34,7 +34,11 @@ function ownerOf(database: Database, id: number, first = 1) {
     },
     /** The memories whose codes are nearest to that of number `n`, by their numbers. */
     async nearest(cache: CodeCache, n: number, most: number) {
-      const searched = { owner: { id, kind: ownerKinds.user, count }, model, dimensions: 32 };
+      const searched = {
+        owner: { id, kind: ownerKinds.user, count, next_expiry: null },
+        model,
+        dimensions: 32,
+      };
       const found = await cache.nearest(db, searched, codeOf(n), most, null);
       return found.map((seq) => seq - first + 1);
     },

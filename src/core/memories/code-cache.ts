@@ -41,7 +41,7 @@ interface CachedCodes {
 
 /** The codes of an owner's memories by a model. */
 interface OwnerCodes {
-  readonly owner: Pick<OwnerRow, 'id' | 'kind' | 'count'>;
+  readonly owner: OwnerRow;
   readonly model: number;
   readonly dimensions: number;
 }

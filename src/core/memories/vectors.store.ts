@@ -155,13 +155,10 @@ export async function setModel(tx: Transaction, model: number, seqs: readonly nu
     .execute();
 }
 
-/** Whose codes are read. */
-type CodesOwner = Pick<OwnerRow, 'id' | 'kind'>;
-
 /** SQLite: up to `max` codes of an owner after the number `n`, in order. */
 export function listCodes(
   db: Handle,
-  { id: owner, kind }: CodesOwner,
+  { id: owner, kind }: OwnerRow,
   page: { readonly model: number; readonly n: number; readonly max: number },
 ) {
   return (kind === ownerKinds.together ? listCodesTogether : listOwnCodes)(db, { owner, ...page });
@@ -235,7 +232,7 @@ export async function hasVectors(db: Handle, seen: SeenOwners, model: number): P
 /** The number of the code before the newest `last` codes of an owner; 0 if there is none. */
 export async function codeBefore(
   db: Handle,
-  { id, kind }: CodesOwner,
+  { id, kind }: OwnerRow,
   model: number,
   last: number,
 ): Promise<number> {

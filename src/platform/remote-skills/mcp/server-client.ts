@@ -57,7 +57,7 @@ const noValidator = {
 };
 
 export interface ClientOptions {
-  readonly source: Pick<RemoteSource, 'id' | 'name'>;
+  readonly source: RemoteSource;
   /** Of the platform. */
   readonly version: string;
   /** Has a refresh of the source when the server reports that its tools have changed. */
