@@ -178,9 +178,13 @@ export class Execution {
     if (conversationId !== undefined && jobKey !== undefined) {
       throw invalid('x-conversation-id', 'must not be sent together with x-job-key');
     }
-    const given = `${conversationId ?? ''}${agentOverrides ?? ''}${optionsText(options)}`;
     const idempotency = options.idempotency && {
-      fingerprint: fingerprintOf(skill, agentId, input, given),
+      fingerprint: fingerprintOf(
+        skill,
+        agentId,
+        input,
+        `${conversationId ?? ''}${agentOverrides ?? ''}${optionsText(options)}`,
+      ),
       ...options.idempotency,
     };
     // Field by field: copying objects costs a microsecond for each request.
