@@ -1,6 +1,6 @@
 /**
  * Accept: the one way in for work. One transaction records the job, its conversation, the user's
- * message and the event; the caller is answered and the hint is sent only after its commit. Where
+ * message and the event; the answer and the hint are sent only after its commit. Where
  * admission lets the job start here at once, the same transaction claims it, which saves the hint and a
  * second write. It checks no permission, input or agent: its callers have done that. It has more than 300 lines
  * because what its transaction records has to be read together.

@@ -1,7 +1,7 @@
 /**
- * Admission: decides whether a run may start now. Each way in which a run begins asks here: a job whose turn
- * it is (`claim`), a job that starts here as it is accepted (`recordNew`), both then in the process
- * that runs it (`admit`), and a skill that a run calls (`mayCall`). Whose turn it is is decided in `turns.ts`.
+ * Admission: decides whether a run may start now. Every start passes it: that of a job at its turn (`claim`) or
+ * as it is accepted (`recordNew`), of both in the process that runs them (`admit`), and of a skill that a run
+ * calls (`mayCall`). `turns.ts` decides about the order of jobs.
  * Admission starts nothing itself.
  */
 import type { Handle, Transaction } from '../../adapters/database/database.ts';

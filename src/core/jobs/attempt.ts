@@ -1,6 +1,6 @@
 /**
- * The state of one attempt of a job while a claim executes it. What is undefined is made when first
- * needed: most runs ask for nothing.
+ * The state of one attempt of a job while a claim executes it. Undefined parts are
+ * created on first use: most runs make no request.
  */
 
 import type { Context } from '../context/context.ts';

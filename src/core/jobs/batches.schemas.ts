@@ -1,4 +1,4 @@
-/** What batches look like on the wire (docs/decisions/jobs.md). */
+/** The wire format of batches (docs/decisions/jobs.md). */
 import { type Static, Type } from 'typebox';
 import { Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import { priorities } from '../../kernel/priority.ts';

@@ -1,8 +1,8 @@
 /**
  * The wait for a job that a run starts with `ctx.run`, or whose model gives another agent a task. The child is accepted in the transaction that
  * records the step of its parent, so it is started once, however often the parent is executed again. All
- * checks are made then, and none when a repeated attempt finds the step. What the end of a child means to
- * its parent, and the other way round, is in `families.ts`.
+ * checks are made then, and none when a repeated attempt finds the step. `families.ts` has
+ * the effects of a child's end on its parent, and of a parent's end on its children.
  */
 import type { Transaction } from '../../adapters/database/database.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';

@@ -1,6 +1,6 @@
 /**
- * What all requests that run a skill share: their headers, the options that these set, and the answer: the accepted job,
- * or the ended one where the client waits for that.
+ * The parts that all requests to run a skill share: the headers, the options that these set, and the answer, which is the
+ * accepted job, or the ended one where the client waits for it.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { JobStatus } from '../../adapters/database/tables.ts';

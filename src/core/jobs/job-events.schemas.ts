@@ -1,6 +1,6 @@
 /**
- * The events of a job's stream. From these schemas follow the types of what the platform publishes, and the
- * description of the stream in `/openapi.json`.
+ * The events of a job's stream. The types of published events and the description of the stream in
+ * `/openapi.json` follow from these schemas.
  */
 import { type Static, Type } from 'typebox';
 import { StreamedEvents } from '../../adapters/http/event-stream.ts';
@@ -15,7 +15,7 @@ const tool = {
   tool: Type.String(),
 };
 
-/** What each type of event tells. */
+/** The data of each type of event. */
 const eventData = {
   status: Type.Object(
     {

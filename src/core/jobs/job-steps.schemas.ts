@@ -1,4 +1,4 @@
-/** What the steps of a job look like on the wire. */
+/** The wire format of the steps of a job. */
 import { Type } from 'typebox';
 import {
   approvalStatuses,

@@ -1,4 +1,4 @@
-/** What jobs look like on the wire (docs/decisions/jobs.md). */
+/** The wire format of jobs (docs/decisions/jobs.md). */
 import { Type } from 'typebox';
 import { jobStatuses, triggerTypes } from '../../adapters/database/tables.ts';
 import {

@@ -1,6 +1,6 @@
 /**
- * The rows of jobs: inserted, found, locked, counted. What claims them is in `admission.store.ts`, what
- * keeps a claim in `leases.store.ts`, what ends it in `settle.store.ts`.
+ * The rows of jobs: inserted, found, locked, counted. Claims are in `admission.store.ts`,
+ * their leases in `leases.store.ts`, their ends in `settle.store.ts`.
  */
 import { type Insertable, type Selectable, sql } from 'kysely';
 import { Counts } from '../../adapters/database/counts.ts';

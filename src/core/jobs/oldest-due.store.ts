@@ -1,4 +1,4 @@
-/** Since when the oldest of the jobs that are due has been due: how far the workers are behind. */
+/** The moment since which the oldest due job has been due: how far the workers are behind. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../../adapters/database/database.ts';
 import { statement } from '../../adapters/database/statement.ts';

@@ -1,11 +1,11 @@
 /**
- * The order in which a run gets the ends of its steps and waits. Each end has a place in it, on record, so that a
- * repeated run gets them in the same order and a race has the same winner again. Timestamps would not do: an
- * event may come before a step ends, and reach the run after that. A run asks for parallel steps and waits at once,
- * and the database answers them in any order; what one branch asks for next depends on an answer. So an end
- * from the record is held until each question that came with it is known to be on record or not, and until
- * the code has asked for all ends with earlier places. Ends that no run has got come last. An end is held
- * for the patience at most: then the code is taken not to ask for the earlier ones.
+ * The order in which a run gets the ends of its steps and waits. Each result stores a sequence number, its place: a
+ * replay delivers results in that order, so that a race has the same winner again. Timestamps are not enough: an
+ * event may come before a step ends, and reach the run after that. A run requests parallel steps and waits at once,
+ * and the database answers them in any order; the next request of a branch depends on an answer. So a recorded
+ * result is held until each request that came with it is known to be on record or not, and until the code has
+ * requested all results with earlier places. Undelivered results come last. A result is held for the patience at
+ * most: the code is then assumed not to request the earlier ones.
  */
 import type { RecordedEnd } from '../journal/records.ts';
 import type { RecordPlaces } from './record-places.ts';

@@ -1,6 +1,6 @@
 /**
- * What becomes of the accepted jobs of an API key that is revoked: jobs that wait end as cancelled, with
- * the reason. Jobs that run go on, without models and tools, unless the administrator cancels them too.
+ * Ends the accepted jobs of a revoked API key: waiting ones are cancelled, with the reason. Active ones go
+ * on, without models and tools, unless the administrator cancels them too.
  */
 import type { Database } from '../../adapters/database/database.ts';
 import type { Context } from '../context/context.ts';

@@ -1,5 +1,5 @@
 /**
- * What answers the parts of a run: its own code, and the skills that a model calls as tools. Reports go to
+ * Answers the parts of a run: its own code, and the skills that a model calls as tools. Reports go to
  * the job's stream; requests go to the journal, the agent's memory and its model. It has more than 300 lines because
  * all requests of a run are answered here.
  */

@@ -1,7 +1,7 @@
 /**
- * What the end of a claim, or a cancellation before one, means outside the job's row: messages, the
+ * The effects of the end of a claim, or of a cancellation before one, outside the job's row: messages, the
  * conversation, events, the job's stream, counts, its schedule, the metrics. All ends come through here,
- * in the transaction that makes them true, so an effect that is added here is missed by none.
+ * in the transaction that makes them true, so none misses an effect that is added here.
  */
 
 import type { Transaction } from '../../adapters/database/database.ts';
