@@ -156,6 +156,81 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
+  test('the weight of an organization is set in the list of all, and on its own queue', async () => {
+    const { page, platform } = world;
+    const tenant = await newTenant(platform);
+    await tenant.start(echo, { text: 'x' }, later);
+    const weight = async () =>
+      (await platform.admin('GET', `/admin/organizations/${tenant.organization}/weight`)).body
+        .weight;
+
+    await world.open('/queue');
+    await page.getByLabel(`What can be done with ${tenant.organization}`).click();
+    await page.getByRole('menuitem', { name: 'Weight' }).click();
+    const dialog = dialogOf(page);
+    await dialog.getByText(`Weight of ${tenant.organization}`).waitFor();
+    await expect.poll(() => dialog.getByLabel('Weight').inputValue()).toBe('1');
+    await expectFine('queue-weight');
+    await dialog.getByLabel('Weight').fill('101');
+    await dialog.getByRole('button', { name: 'Save the weight' }).click();
+    await dialog.getByRole('alert').waitFor();
+    expect(await weight()).toBe(1);
+    await dialog.getByLabel('Weight').fill('3');
+    await dialog.getByRole('button', { name: 'Save the weight' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    expect(await weight()).toBe(3);
+
+    const own = page.getByRole('group', { name: 'Whose jobs' }).getByRole('button').last();
+    const name = await own.textContent();
+    await own.click();
+    await page.getByRole('button', { name: 'Weight', exact: true }).click();
+    await dialog.getByText(`Weight of ${name}`).waitFor();
+    await expect.poll(() => dialog.getByLabel('Weight').inputValue()).toBe('1');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    expect(world.errors.filter((one) => !one.includes('400'))).toEqual([]);
+  });
+
+  test('where the limit of requests is reached, a change of all jobs waits for as long as it is told, or is stopped', async () => {
+    const { page, platform } = world;
+    const tenant = await newTenant(platform);
+    for (let i = 0; i < 3; i++) await tenant.start(echo, { text: 'x' }, later);
+    await world.signInAs(tenant.key);
+    await world.open('/jobs?status=queued');
+    let retryAfter = '600';
+    let refused = 0;
+    await page.route('**/api/jobs/cancel', async (route) => {
+      const isCount = route.request().postData()?.includes('dry_run') === true;
+      if (isCount || retryAfter === '') return route.continue();
+      refused += 1;
+      const body = JSON.stringify({ error: 'rate_limit_exceeded', message: 'Too many' });
+      const headers = { 'retry-after': retryAfter, 'content-type': 'application/json' };
+      if (retryAfter === '1') retryAfter = '';
+      return route.fulfill({ status: 429, headers, body });
+    });
+    const dialog = dialogOf(page);
+    const cancelAll = async () => {
+      await page.getByRole('button', { name: 'Cancel all' }).click();
+      await dialog.getByRole('button', { name: 'Cancel 3 jobs' }).click();
+    };
+
+    await cancelAll();
+    await dialog.getByText('It goes on in 600 s.').waitFor();
+    await dialog.getByText('0 cancelled, 3 left.').waitFor();
+    await expectFine('many-jobs-paused');
+    await dialog.getByRole('button', { name: 'Stop' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    expect((await tenant.get('/api/jobs?status=queued')).body.total).toBe(3);
+
+    retryAfter = '1';
+    await cancelAll();
+    await dialog.getByText('3 cancelled.').waitFor();
+
+    expect(refused).toBe(2);
+    expect((await tenant.get('/api/jobs?status=cancelled')).body.total).toBe(3);
+    await page.unroute('**/api/jobs/cancel');
+    expect(world.errors.filter((one) => !one.includes('429'))).toEqual([]);
+  });
+
   test('failed jobs of a list run again, and those that may not are counted by their reason', async () => {
     const { page, platform } = world;
     const owner = await newTenant(platform);

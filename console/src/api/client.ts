@@ -68,14 +68,17 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly details: readonly { readonly field: string; readonly issue: string }[];
+  /** After how many seconds the same request may succeed. */
+  readonly retryAfter: number | null;
 
-  constructor(status: number, body: unknown) {
+  constructor(status: number, body: unknown, retryAfter: string | null = null) {
     const { error, message, details } = (body ?? {}) as Partial<Schema<'Error'>>;
     super(message ?? `The platform answered ${status}`);
     this.name = 'ApiError';
     this.status = status;
     this.code = error ?? 'unknown';
     this.details = details ?? [];
+    this.retryAfter = /^\d+$/.test(retryAfter ?? '') ? Number(retryAfter) : null;
   }
 }
 
@@ -93,7 +96,9 @@ interface Answer<T> {
 /** The body of an answer; throws an `ApiError` for a refusal. */
 export async function body<T>(request: Promise<Answer<T>>): Promise<T> {
   const { data, error, response } = await request;
-  if (!response.ok) throw new ApiError(response.status, error);
+  if (!response.ok) {
+    throw new ApiError(response.status, error, response.headers.get('retry-after'));
+  }
   return data as T;
 }
 

@@ -1,5 +1,5 @@
 /** Cancels or repeats all jobs that filters name, request by request: each ends after some seconds. */
-import { post, type Schema } from './client.ts';
+import { ApiError, post, type Schema } from './client.ts';
 
 export type ManyVerb = 'cancel' | 'retry';
 export type ManyFilters = Omit<Schema<'CancelJobs'> & Schema<'RetryJobs'>, 'status'> & {
@@ -22,9 +22,12 @@ export interface ManyProgress {
   readonly refused: Readonly<Record<string, number>>;
   /** Those that are left, counted to 10,000. */
   readonly remaining: number;
+  /** While the platform takes no more requests: the seconds after which the next one is sent. */
+  readonly pausedFor: number | null;
 }
 
-const noProgress: ManyProgress = { done: 0, stopping: 0, refused: {}, remaining: 0 };
+/** Refusals in a row after which it ends with the last one. */
+const pausesMax = 10;
 
 const send = (verb: ManyVerb, body: ManyFilters & { dry_run?: boolean; after?: string }) =>
   verb === 'cancel'
@@ -35,23 +38,49 @@ const send = (verb: ManyVerb, body: ManyFilters & { dry_run?: boolean; after?: s
 export const countMany = async (verb: ManyVerb, filters: ManyFilters): Promise<number> =>
   (await send(verb, { ...filters, dry_run: true })).remaining;
 
-/** Changes them, until none is left or `isStopped`; reports after each request. */
+/**
+ * Changes them, until none of `total` is left or `stop` aborts; reports after each request. Where the platform
+ * takes no more requests for now, it waits for as long as that says.
+ */
 export async function changeMany(
   verb: ManyVerb,
   filters: ManyFilters,
+  total: number,
   report: (progress: ManyProgress) => void,
-  isStopped: () => boolean,
+  stop: AbortSignal,
 ): Promise<ManyProgress> {
-  let sum = noProgress;
+  let sum: ManyProgress = { done: 0, stopping: 0, refused: {}, remaining: total, pausedFor: null };
   let after: string | undefined;
-  for (;;) {
-    const answer = await send(verb, { ...filters, ...(after !== undefined && { after }) });
-    sum = added(sum, answer);
-    report(sum);
-    if (answer.done || isStopped()) return sum;
-    after = answer.next ?? undefined;
+  for (let pauses = 0; ; ) {
+    try {
+      const answer = await send(verb, { ...filters, ...(after !== undefined && { after }) });
+      sum = added(sum, answer);
+      report(sum);
+      if (answer.done || stop.aborted) return sum;
+      after = answer.next ?? undefined;
+      pauses = 0;
+    } catch (error) {
+      const pausedFor = error instanceof ApiError ? error.retryAfter : null;
+      pauses += 1;
+      if (pausedFor === null || pauses > pausesMax || stop.aborted) throw error;
+      report({ ...sum, pausedFor });
+      await pause(pausedFor, stop);
+      if (stop.aborted) return sum;
+      report(sum);
+    }
   }
 }
+
+/** Resolves after so many seconds, or once `stop` aborts. */
+const pause = (seconds: number, stop: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, seconds * 1_000);
+    const end = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    stop.addEventListener('abort', end, { once: true });
+  });
 
 function added(sum: ManyProgress, answer: Awaited<ReturnType<typeof send>>): ManyProgress {
   const { remaining } = answer;

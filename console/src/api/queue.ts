@@ -17,6 +17,20 @@ export const queueQuery = (isOfAll: boolean) =>
     queryFn: (): Promise<QueueState> => (isOfAll ? get('/admin/queue') : get('/api/queue')),
   });
 
+const weightPath = '/admin/organizations/{organizationId}/weight';
+
+/** How many slots an organization gets beside others; for the administrator. */
+export const weightQuery = (organizationId: string) =>
+  queryOptions({
+    queryKey: ['queue', 'weight', organizationId],
+    queryFn: () => get(weightPath, { path: { organizationId } }),
+    gcTime: 0,
+  });
+
+/** Null, of an empty field, is refused with the platform's message. */
+export const setWeight = (organizationId: string, weight: number | null) =>
+  put(weightPath, { path: { organizationId }, body: { weight: weight as number } });
+
 export type QueueState = Omit<Schema<'OwnQueues'>, 'queues'> & {
   readonly queues: readonly QueueOf[];
 };

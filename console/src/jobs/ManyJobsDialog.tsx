@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { boundedTotalMax } from '../api/jobs.ts';
 import {
   changeMany,
@@ -50,7 +50,7 @@ export function ManyJobsDialog({
   filters: ManyFilters;
   onClose: () => void;
 }) {
-  const isStopped = useRef(false);
+  const [stop] = useState(() => new AbortController());
   const [progress, setProgress] = useState<ManyProgress | null>(null);
   const count = useQuery({
     queryKey: ['jobs', 'many', verb, filters],
@@ -59,14 +59,14 @@ export function ManyJobsDialog({
     staleTime: Number.POSITIVE_INFINITY,
   });
   const change = useAct({
-    act: () => changeMany(verb, filters, setProgress, () => isStopped.current),
+    act: () => changeMany(verb, filters, count.data ?? 0, setProgress, stop.signal),
     changes: [['jobs', 'list'], ['queue']],
     quiet: true,
   });
   const { title, begun, verb: label, effect, none } = words[verb];
   const isOfCancelled = verb === 'retry' && filters.status === 'cancelled';
   const close = () => {
-    isStopped.current = true;
+    stop.abort();
     onClose();
   };
   const hasBegun = !change.isIdle;
@@ -131,11 +131,12 @@ function Progress({
   progress: ManyProgress | null;
   total: number;
 }) {
-  const { done, stopping, refused, remaining } = progress ?? {
+  const { done, stopping, refused, remaining, pausedFor } = progress ?? {
     done: 0,
     stopping: 0,
     refused: {},
     remaining: total,
+    pausedFor: null,
   };
   const refusals = Object.entries(refused);
   const came = done + stopping + refusals.reduce((sum, [, n]) => sum + n, 0);
@@ -153,6 +154,12 @@ function Progress({
         {stopping > 0 && `, ${countText(stopping)} stopping`}
         {remaining > 0 && `, ${bounded(remaining)} left`}.
       </p>
+      {pausedFor !== null && (
+        <p className="text-[13px] text-warn-text">
+          The platform takes no more requests for now. It goes on in {countText(pausedFor)}
+          {'\u00a0'}s.
+        </p>
+      )}
       {refusals.length > 0 && (
         <ul className="text-[13px] text-muted">
           {refusals.map(([code, n]) => (

@@ -1,10 +1,14 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { useState } from 'react';
 import { queueQuery } from '../api/queue.ts';
-import { GroupsTable } from '../queue/GroupsTable.tsx';
+import { type Changed, GroupsTable } from '../queue/GroupsTable.tsx';
+import { LimitDialog } from '../queue/LimitDialog.tsx';
 import { Queues } from '../queue/Queues.tsx';
 import { Verdict } from '../queue/Verdict.tsx';
+import { WeightDialog } from '../queue/WeightDialog.tsx';
 import { useSession } from '../shell/session.ts';
+import { Button } from '../ui/Button.tsx';
 import { Choice } from '../ui/Choice.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Page } from '../ui/Page.tsx';
@@ -19,22 +23,31 @@ export function QueuePage() {
   const isAdministrator = kind === 'administrator';
   const isOfAll = isAdministrator && of !== 'own';
   const query = useQuery(queueQuery(isOfAll));
+  const [changed, setChanged] = useState<{ id: string; what: Changed } | null>(null);
+  const close = () => setChanged(null);
   return (
     <Page
       title="Queue"
       actions={
         isAdministrator && (
-          <Choice
-            label="Whose jobs"
-            value={isOfAll ? 'all' : 'own'}
-            choices={[
-              { value: 'all', label: 'All organizations' },
-              { value: 'own', label: organization_id },
-            ]}
-            onValue={(value) =>
-              void navigate({ search: value === 'own' ? { of: 'own' } : {}, replace: true })
-            }
-          />
+          <>
+            {!isOfAll && (
+              <Button onClick={() => setChanged({ id: organization_id, what: 'weight' })}>
+                Weight
+              </Button>
+            )}
+            <Choice
+              label="Whose jobs"
+              value={isOfAll ? 'all' : 'own'}
+              choices={[
+                { value: 'all', label: 'All organizations' },
+                { value: 'own', label: organization_id },
+              ]}
+              onValue={(value) =>
+                void navigate({ search: value === 'own' ? { of: 'own' } : {}, replace: true })
+              }
+            />
+          </>
         )
       }
     >
@@ -49,6 +62,7 @@ export function QueuePage() {
                 title="By organization"
                 groups={state.organizations}
                 isOfAll={isOfAll}
+                onChange={(id, what) => setChanged({ id, what })}
               />
             )}
             <div className="grid gap-5 2xl:grid-cols-2 2xl:items-start">
@@ -58,6 +72,13 @@ export function QueuePage() {
           </>
         )}
       </Loaded>
+      {changed?.what === 'weight' && <WeightDialog organizationId={changed.id} onClose={close} />}
+      {changed?.what === 'limit' && (
+        <LimitDialog
+          of={{ type: 'organization', id: changed.id, organization_id: changed.id }}
+          onClose={close}
+        />
+      )}
     </Page>
   );
 }

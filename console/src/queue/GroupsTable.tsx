@@ -1,7 +1,10 @@
+import { Gauge, Scale } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { addressOf, pageOrganization } from '../api/organization.ts';
 import type { QueueGroup, QueueState } from '../api/queue.ts';
+import { classes } from '../ui/classes.ts';
 import { textLink } from '../ui/Links.tsx';
+import { Menu } from '../ui/Menu.tsx';
 import { Section } from '../ui/Page.tsx';
 import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
 import { countText, Time } from '../ui/Time.tsx';
@@ -23,11 +26,14 @@ export function GroupsTable({
   title,
   groups,
   isOfAll,
+  onChange,
 }: {
   kind: GroupKind;
   title: string;
   groups: Groups;
   isOfAll: boolean;
+  /** Of organizations: changes something of one. */
+  onChange?: (organizationId: string, what: Changed) => void;
 }) {
   const isCut = groups.total > groups.data.length;
   return (
@@ -48,6 +54,7 @@ export function GroupsTable({
             ),
           },
           ...columnsOf(kind, isOfAll),
+          ...(onChange === undefined ? [] : [actions(onChange)]),
         ]}
         empty={<p className="p-4 text-[13px] text-muted">Nothing waits or runs.</p>}
       />
@@ -122,6 +129,26 @@ function Running({
     </JobsLink>
   );
 }
+
+/** What the administrator changes of an organization. */
+export type Changed = 'limit' | 'weight';
+
+const actions = (onChange: (id: string, what: Changed) => void): Column<QueueGroup> => ({
+  header: 'Actions',
+  isHeaderHidden: true,
+  align: 'right',
+  cell: ({ name }) => (
+    <div className={classes(aboveRowLink, '-my-1.5 inline-flex')}>
+      <Menu
+        label={`What can be done with ${name}`}
+        items={[
+          { label: 'Weight', icon: <Scale />, act: () => onChange(name, 'weight') },
+          { label: 'Limit', icon: <Gauge />, act: () => onChange(name, 'limit') },
+        ]}
+      />
+    </div>
+  ),
+});
 
 function Reasons({ group: { held_by } }: { group: QueueGroup }) {
   if (held_by.length === 0) return null;
