@@ -1,6 +1,7 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
-import { sql } from 'kysely';
+import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { compile, type Statement } from '../../src/adapters/database/statement.ts';
 import { lockGates } from '../../src/core/jobs/gate-locks.ts';
 import { settingsOfAgent } from '../../src/core/jobs/gate-settings.ts';
 import {
@@ -11,6 +12,7 @@ import {
   pauseOfOrganization,
   pauseOfSkill,
 } from '../../src/core/jobs/gates.ts';
+import { moveHeld } from '../../src/core/jobs/held-jobs.store.ts';
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
 import { readQueuedJobs } from '../../src/core/jobs/queued-jobs.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
@@ -888,6 +890,29 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await rowsLeft(world)).toEqual([]);
     });
   });
+
+  test.runIf(engine.name === 'SQLite')(
+    'the jobs that a gate lets go are found by their ids, however many wait there',
+    async () => {
+      const { kysely } = (await worldOf({ limit: 1 })).database.read;
+      const plans: string[] = [];
+      const explaining = {
+        async all(declared: Statement<unknown, unknown>, params: unknown) {
+          const query = compile(kysely, declared, 'sqlite');
+          const values = query.bind(params);
+          const explained = CompiledQuery.raw(`explain query plan ${query.text}`, values);
+          const { rows } = await kysely.executeQuery<{ detail: string }>(explained);
+          plans.push(...rows.map(({ detail }) => detail));
+          return [];
+        },
+      };
+
+      await moveHeld(explaining as never, { ids: ['a'], gate: 'g', to: null });
+
+      const ofJobs = plans.filter((plan) => plan.includes(' jobs '));
+      expect(ofJobs).toEqual(['SEARCH jobs USING PRIMARY KEY (id=?)']);
+    },
+  );
 
   test('a job of another skill begins beside those that wait', async () => {
     const world = await worldOf({ limit: 1 });

@@ -128,7 +128,8 @@ export const moveHeld = allRows<
         dialect,
         listOf(p, 'ids'),
         'jobs',
-        sql<boolean>`held_by = ${p('gate')} and ${waitsForTurn}`,
+        // By their ids: no index has this expression, and that of the gate has all jobs that wait there.
+        sql<boolean>`held_by || '' = ${p('gate')} and ${waitsForTurn}`,
         true,
       ),
     )
