@@ -1,6 +1,6 @@
 /**
  * What a loud organization costs a quiet one: with all slots taken, with a long queue, and while that queue is
- * cancelled. And how long a batch of a thousand items takes to be accepted.
+ * cancelled. And how long a batch of a thousand items takes to be accepted, and how soon the next job begins at a limit.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { withCluster, withStores } from './cluster-processes.ts';
@@ -16,19 +16,29 @@ const newOrganizations = 100;
 const batchItems = 1_000;
 const batches = 20;
 type Platform = Parameters<typeof warmUp>[0];
+/** Places at a limit, and what is measured of the jobs that wait there. */
+const places = 10;
+const limitedRunMs = 20;
+const limitedSeconds = 10;
 const probe = { perSecond: 20, seconds: 10 };
 
 /** In one process; about two minutes with 100,000 jobs that wait. */
 export function measureTurns(waiting: number): Promise<Figure[]> {
   const batchBounds = { floor: 100, goal: 40 };
-  return withServer('ours', (server) => turnsOf(server, waiting, batchBounds));
+  return withServer('ours', async (server) => [
+    await limitOf(server, waiting),
+    ...(await turnsOf(server, waiting, batchBounds)),
+  ]);
 }
 
 /** In a process of each kind, on PostgreSQL and Redis. */
 export function measureClusterTurns(waiting: number): Promise<Figure[]> {
   const batchBounds = { floor: 250, goal: 120 };
   return withStores((stores) =>
-    withCluster('ours', stores, (cluster) => turnsOf(cluster, waiting, batchBounds)),
+    withCluster('ours', stores, async (cluster) => [
+      await limitOf(cluster, waiting),
+      ...(await turnsOf(cluster, waiting, batchBounds)),
+    ]),
   );
 }
 
@@ -67,6 +77,37 @@ async function turnsOf(
   ];
 }
 
+/** From the end of a run to the start of the next one that has its place, in the order in which both are on record. */
+async function limitOf(platform: Platform, waiting: number): Promise<Figure> {
+  const limited = { ...platform, headers: await headersOf(platform, 'limited') };
+  await send(limited, '/api/agents/default/queue', { max_concurrency: places }, 'PUT');
+  await fillQueue(limited, waiting, limitedRunMs);
+  const from = Date.now();
+  await pause(limitedSeconds * 1_000);
+  const jobs = await endedJobs(limited, from);
+  await cancelAll(limited);
+  const starts = jobs.map((one) => Date.parse(one.started_at)).toSorted((a, b) => a - b);
+  const ends = jobs.map((one) => Date.parse(one.finished_at)).toSorted((a, b) => a - b);
+  const gaps = starts.slice(places).map((start, i) => start - (ends[i] as number));
+  return milliseconds(
+    `start of the next job at a limit of ${places} with ${waiting} waiting, p99`,
+    percentile(gaps, 0.99),
+    { floor: 20, goal: 5 },
+  );
+}
+
+/** All jobs that ended from a moment on. */
+async function endedJobs({ url, headers }: Platform, from: number): Promise<EndedJob[]> {
+  const ended: EndedJob[] = [];
+  for (let offset = 0; ; offset += pageJobs) {
+    const query = `status=completed&include=timing&limit=${pageJobs}&offset=${offset}`;
+    const read = await fetch(`${url}/api/jobs?${query}`, { headers });
+    const { data } = (await read.json()) as { data: EndedJob[] };
+    ended.push(...data.filter(({ started_at }) => Date.parse(started_at) >= from));
+    if (data.length < pageJobs) return ended;
+  }
+}
+
 function milliseconds(name: string, value: number, owed: { floor: number; goal: number }): Figure {
   return lessIsBetter(name, value, { ...owed, unit: 'ms' });
 }
@@ -74,6 +115,14 @@ function milliseconds(name: string, value: number, owed: { floor: number; goal: 
 async function headersOf({ url }: Platform, organization: string) {
   const key = await createKey(url, organization);
   return { 'content-type': 'application/json', 'x-api-key': key };
+}
+
+/** Of a page of a list. */
+const pageJobs = 100;
+
+interface EndedJob {
+  readonly started_at: string;
+  readonly finished_at: string;
 }
 
 interface Answer {
@@ -86,9 +135,10 @@ async function send(
   { url, headers }: Pick<Platform, 'url' | 'headers'>,
   path: string,
   body: object,
+  method = 'POST',
 ): Promise<Answer> {
   const response = await fetch(`${url}${path}`, {
-    ...{ method: 'POST', headers, body: JSON.stringify(body) },
+    ...{ method, headers, body: JSON.stringify(body) },
   });
   const answer = (await response.json()) as Answer;
   if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(answer)}`);
@@ -105,9 +155,9 @@ async function fillSlots(server: Platform): Promise<void> {
 }
 
 /** The median of what a batch took. */
-async function fillQueue(server: Platform, waiting: number): Promise<number> {
+async function fillQueue(server: Platform, waiting: number, runMs = longRunMs): Promise<number> {
   const taken: number[] = [];
-  const items = Array.from({ length: batchItems }, () => waitOf(longRunMs));
+  const items = Array.from({ length: batchItems }, () => waitOf(runMs));
   for (let sent = 0; sent < Math.max(waiting, batches * batchItems); sent += batchItems) {
     const begun = performance.now();
     await send(server, '/api/batches', { items });
