@@ -116,6 +116,10 @@ export interface SkillsTable {
   examples: Generated<string>;
   /** JSON: its limits of runs at a time. */
   concurrency: Generated<string>;
+  /** JSON: how often its runs start. */
+  rate: Generated<string>;
+  /** 1 where an error with `retryAfterMs` puts off all its runs. */
+  slows_down: Generated<number>;
   /** The service that runs it; null for a skill that executors load. */
   remote_source_id: string | null;
   /** JSON array of the organizations that it belongs to; null for all. */
@@ -612,6 +616,20 @@ export interface PlacesTable {
   is_held: number;
   /** An id of the moment: the calls of an organization get places in this order. */
   since: string;
+}
+
+/** A pause that ends by itself. */
+export interface TimedPausesTable {
+  name: string;
+  until: number;
+}
+
+/** Starts that count at a rate until a moment. */
+export interface RateStartsTable {
+  /** The name of the rate's gate. */
+  gate: string;
+  until: number;
+  starts: number;
 }
 
 /** A job that has failed or is cancelled, and below which jobs are left to be cancelled. */
@@ -1237,6 +1255,8 @@ export interface Tables {
   gates: GatesTable;
   gate_settings: GateSettingsTable;
   places: PlacesTable;
+  rate_starts: RateStartsTable;
+  timed_pauses: TimedPausesTable;
   event_waits: EventWaitsTable;
   event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;

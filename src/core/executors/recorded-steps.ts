@@ -59,7 +59,8 @@ export async function recordedStep(
   } catch (error) {
     const failure = failureOf(error, run);
     // The caller gets the step's own error, even when it can no longer be recorded.
-    await endStep(part, step, `"error":${JSON.stringify(failure)}`).catch(() => {});
+    const recorded = { ...failure, ...delayOf(error) };
+    await endStep(part, step, `"error":${JSON.stringify(recorded)}`).catch(() => {});
     throw failed(error, failure);
   }
   await endStep(part, step, output === undefined ? null : `"output":${output}`);
@@ -97,6 +98,12 @@ function failureOf(thrown: unknown, run: Run): RecordedFailure {
     message: failure.message,
     ...(typeof retryable === 'boolean' ? { retryable } : {}),
   };
+}
+
+/** Where a service has refused a request for some time; the platform may pause the called skill. */
+function delayOf(thrown: unknown): { retryAfterMs?: number } {
+  const { retryAfterMs } = describeFailure(thrown);
+  return retryAfterMs === null ? {} : { retryAfterMs };
 }
 
 /** Whatever was thrown: its fields may be getters that throw. */

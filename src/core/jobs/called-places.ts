@@ -6,12 +6,14 @@
  */
 import { aborted } from '../../kernel/aborted.ts';
 import { dayMs } from '../../kernel/clock.ts';
+import { isObject } from '../../kernel/json.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import { LeaseLostError, patiently } from '../journal/claim-writes.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { type Attempt, yieldSlot } from './attempt.ts';
-import { type Gate, waitingFor } from './gates.ts';
+import { type Gate, isOfStarts, waitingFor } from './gates.ts';
+import { windowOf } from './rates.ts';
 
 /** A call fails that got no place; a later attempt may get one. */
 export class NoPlaceError extends Error {
@@ -21,6 +23,7 @@ export class NoPlaceError extends Error {
 
 /** A call that has places. */
 interface PlacedCall {
+  readonly skill: string;
   readonly path: string;
   readonly gates: readonly string[];
 }
@@ -36,13 +39,22 @@ export class CalledPlaces {
     this.#attempt = attempt;
   }
 
-  /** Waits until the call of a skill, which is `part` of the run, has its places. Rejects once the signal aborts. */
-  async take(skill: string, { path, step }: RunPart, signal: AbortSignal): Promise<void> {
-    const gates = this.#gatesOf(skill, path);
+  /**
+   * Waits until the call of a skill, which is `part` of the run, has its places. Rejects once the signal aborts. `goesOn`: it
+   * had started before the run waited.
+   */
+  async take(
+    skill: string,
+    { path, step }: RunPart,
+    signal: AbortSignal,
+    goesOn = false,
+  ): Promise<void> {
+    const gates = this.#gatesOf(skill, path).filter(({ name }) => !goesOn || !isOfStarts(name));
     if (gates.length === 0 || step === null) return;
-    this.#placed.set(step, { path, gates: gates.map(({ name }) => name) });
+    this.#placed.set(step, { skill, path, gates: gates.map(({ name }) => name) });
     try {
       await this.#take(step, gates, signal);
+      await this.#begin(step, gates);
     } catch (error) {
       await this.give(step);
       throw error;
@@ -67,6 +79,23 @@ export class CalledPlaces {
       resume();
       this.#waiting.delete(step);
     }
+  }
+
+  /** Counts the start of a call at its rates. */
+  async #begin(step: number, gates: readonly Gate[]): Promise<void> {
+    const { job, runs } = this.#attempt;
+    const rates = gates.map(({ name }) => name).filter((name) => windowOf(name) !== null);
+    if (rates.length === 0) return;
+    const { starts } = runs.places.uses;
+    if (!(await patiently(() => starts.begin(job, step, rates)))) throw new LeaseLostError();
+  }
+
+  /** The call has failed; where a service has refused it for some time, its skill may have to pause. */
+  async failed(step: number, error: unknown): Promise<void> {
+    const { skill } = this.#placed.get(step) ?? {};
+    const ms = isObject(error) ? error['retryAfterMs'] : undefined;
+    if (skill !== undefined && typeof ms === 'number' && ms > 0)
+      await noteRefusal(this.#attempt, skill, ms);
   }
 
   /** Half of the time that the run has left, and less by chance: of runs that wait for each other only one is to fail. */
@@ -115,13 +144,27 @@ export class CalledPlaces {
     for (const outer of this.#placed.values()) {
       if (path.startsWith(`${outer.path}/`)) for (const name of outer.gates) covered.add(name);
     }
-    return gates.filter(({ name }) => !covered.has(name));
+    // Each call is a start.
+    return gates.filter(({ name }) => isOfStarts(name) || !covered.has(name));
   }
 }
 
 function noPlaceAt(gates: readonly Gate[]): NoPlaceError {
   const names = gates.map(({ name }) => waitingFor(name)).join(', ');
   return new NoPlaceError(`There was no place in time: ${names}`);
+}
+
+/** Notes that a service has refused a skill that the run has called. */
+export async function noteRefusal(
+  { runs, job }: Attempt,
+  skill: string,
+  ms: number,
+): Promise<void> {
+  try {
+    await patiently(() => runs.places.calledRefused(skill, ms));
+  } catch (err) {
+    runs.context.log.warn({ err, job_id: job.id, skill }, 'a refused skill is not paused');
+  }
 }
 
 export function calledPlacesOf(attempt: Attempt): CalledPlaces {

@@ -10,10 +10,12 @@ import type { Context } from '../context/context.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import { lockGates, tryLockGates } from './gate-locks.ts';
 import type { GateSettings } from './gate-settings.ts';
+import type { GateUses } from './gate-uses.ts';
 import {
   type Gate,
   type GatedWork,
   gatesOf,
+  isOfStarts,
   isTurnOfCalls,
   lowerPriorityOf,
   type Passing,
@@ -24,7 +26,6 @@ import { listHeld, moveHeld } from './held-jobs.store.ts';
 import { inIdOrder } from './jobs.store.ts';
 import {
   closeGate,
-  countPlaces,
   findGates,
   findNextCall,
   findNextOrganization,
@@ -33,9 +34,7 @@ import {
   listGatesOfJobs,
   listPlacesOfCall,
   moveCall,
-  openGates,
   setTurn,
-  usesOf,
 } from './places.store.ts';
 import { sendHint } from './queues.ts';
 import type { RunningJobs } from './running-jobs.ts';
@@ -47,6 +46,8 @@ const ofTurnMax = 64;
 const readMin = 8;
 
 const noGates: readonly Gate[] = [];
+/** A gate without a limit gives no places. */
+const hasPlaces = ({ limit }: Gate) => limit !== Number.POSITIVE_INFINITY;
 
 /** The gates of works, each once. */
 export const namesOf = (works: readonly Passing[]) => [
@@ -71,17 +72,19 @@ export class FreePlaces {
   readonly #skills: SkillRegistry;
   readonly #running: RunningJobs;
   readonly #settings: GateSettings;
+  readonly #uses: GateUses;
 
   constructor(
     context: Context,
     skills: SkillRegistry,
     running: RunningJobs,
-    settings: GateSettings,
+    { settings, uses }: { readonly settings: GateSettings; readonly uses: GateUses },
   ) {
     this.#context = context;
     this.#skills = skills;
     this.#running = running;
     this.#settings = settings;
+    this.#uses = uses;
   }
 
   /** The gates of work; none for most. */
@@ -90,7 +93,9 @@ export class FreePlaces {
     if (limits.size === 0 && this.#settings.byName.size === 0) return noGates;
     const ofSkill = limits.get(skillKey(work.skill_category, work.skill_version, work.skill_name));
     const gates = this.#settings.gatesOf(work);
-    return ofSkill === undefined ? gates : [...gates, ...gatesOf(ofSkill, work)];
+    if (ofSkill === undefined) return gates;
+    const all = [...gates, ...gatesOf(ofSkill, work)];
+    return work.status === 'waiting' ? all.filter(({ name }) => !isOfStarts(name)) : all;
   }
 
   limitOf(name: string): number {
@@ -105,7 +110,7 @@ export class FreePlaces {
     n = 0,
   ): Promise<void> {
     const rows = passed.flatMap(({ id, gates }) =>
-      gates.map(({ name }) => ({
+      gates.filter(hasPlaces).map(({ name }) => ({
         gate: name,
         job_id: id,
         n,
@@ -142,10 +147,12 @@ export class FreePlaces {
   ): Promise<boolean> {
     const [gate] = await findGates(tx, { names: [name] });
     if (gate === undefined) return false;
-    const [use] = await countPlaces(tx, { names: [name] });
+    await this.#uses.mend(tx, name);
+    const taken = (await this.#uses.taken(tx, [name])).get(name) ?? 0;
+    const limit = this.limitOf(name);
     const round: Round = {
       ...{ tx, gate: name, missed: new Set() },
-      free: this.limitOf(name) - Number(use?.taken ?? 0),
+      free: taken >= limit ? 0 : limit - taken,
       turn: Number(gate.turn),
       organizationId: last ?? gate.last_organization,
     };
@@ -154,6 +161,7 @@ export class FreePlaces {
     const { free, turn, organizationId, missed } = round;
     if (turns > 0) await setTurn(tx, { name, turn, last_organization: organizationId });
     if (free > 0) await closeGate(tx, name);
+    else await this.#uses.watch(tx, [name]);
     if (missed.size > 0 && !isRepeat) {
       // What fails here the sweep makes up for.
       tx.afterCommit(() => void this.passOnNow(name, [...missed]).catch(() => {}));
@@ -182,11 +190,11 @@ export class FreePlaces {
     const places = await listPlacesOfCall(tx, call);
     const others = places.map((place) => place.gate).filter((name) => name !== gate);
     if (!(await this.#lock(round, others))) return false;
-    const uses = await usesOf(tx, others);
+    const uses = await this.#uses.of(tx, others);
     const full = others.find((name) => (uses.get(name)?.taken ?? 0) >= this.limitOf(name));
     if (full !== undefined) {
       await moveCall(tx, call, full);
-      await openGates(tx, [full]);
+      await this.#uses.open(tx, [full]);
       return false;
     }
     await giveToCall(tx, call);
@@ -214,7 +222,7 @@ export class FreePlaces {
     }));
     const others = namesOf(works);
     if (!(await this.#lock(round, others))) return false;
-    const uses = await usesOf(tx, others);
+    const uses = await this.#uses.of(tx, others);
     for (const [name, { taken }] of uses) uses.set(name, { taken, isContested: false });
     const { passed, held } = passGates(works, uses);
     if (passed.length === 0) {
@@ -224,11 +232,10 @@ export class FreePlaces {
     const going = passed.slice(0, most);
     const ids = going.map(({ id }) => id);
     const gone = new Set((await moveHeld(tx, { gate, ids, to: null })).map(({ id }) => id));
-    // A gate without a limit gives no places.
-    const own = round.free === Number.POSITIVE_INFINITY ? [] : [{ name: gate, limit: round.free }];
+    const own = { name: gate, limit: round.free };
     const taking = going
       .filter(({ id }) => gone.has(id))
-      .map(({ id, gates }) => ({ id, gates: [...own, ...gates] }));
+      .map(({ id, gates }) => ({ id, gates: [own, ...gates] }));
     await this.take(tx, taking, new Map(ids.map((id) => [id, organization_id])));
     round.free -= gone.size;
     const { queue, clock } = this.#context;
@@ -245,7 +252,7 @@ export class FreePlaces {
     const byGate = Map.groupBy(held, (one) => one.gate);
     for (const [to, ofGate] of byGate)
       await moveHeld(tx, { gate, ids: ofGate.map(({ id }) => id), to });
-    await openGates(tx, [...byGate.keys()]);
+    await this.#uses.open(tx, [...byGate.keys()]);
   }
 
   /** Locks further gates; false where that would be to wait for another transaction. */

@@ -5,6 +5,7 @@ import {
   limitOfAgent,
   limitOfKey,
   limitOfOrganization,
+  pauseAfterRefusal,
   pauseOfAgent,
   pauseOfOrganization,
   pauseOfSkill,
@@ -31,6 +32,13 @@ test('a limit of a skill is one reason for all users', () => {
 
 test.each([
   [pauseOfSkill('web/v1.0/fetch'), 'pause of web/v1.0/fetch', 'skill', 'web/v1.0/fetch', null],
+  [
+    pauseAfterRefusal('web/v1.0/fetch'),
+    'pause after a refusal of web/v1.0/fetch',
+    'skill',
+    'web/v1.0/fetch',
+    null,
+  ],
   [pauseOfOrganization('acme'), 'pause of organization acme', 'organization', 'acme', 'acme'],
   [
     limitOfOrganization('acme'),

@@ -9,7 +9,7 @@ export interface GateSubject {
   readonly organizationId: string | null;
 }
 
-const ofSkill = /^(?:concurrency|pause) of ([^/\s]+\/[^/\s]+\/[^/\s]+)/;
+const ofSkill = /^(?:concurrency|rate|pause|pause after a refusal) of ([^/\s]+\/[^/\s]+\/[^/\s]+)/;
 
 /** A limit of a skill counts for many users, keys or organizations: as a reason it is one. */
 export function limitOf(gate: string): string {

@@ -8,6 +8,7 @@ import type { Context } from '../context/context.ts';
 import { callsToFail, type WaitingCall } from './circles.ts';
 import type { FreePlaces } from './free-places.ts';
 import { lockGates } from './gate-locks.ts';
+import type { GateUses } from './gate-uses.ts';
 import { holdAt } from './held-jobs.store.ts';
 import {
   freeBegun,
@@ -18,7 +19,6 @@ import {
   listWaitingCalls,
 } from './left-places.store.ts';
 import {
-  countPlaces,
   findGates,
   forgetPlacesOfCall,
   listGates,
@@ -42,27 +42,30 @@ export class GateSweep {
   readonly #context: Context;
   readonly #free: FreePlaces;
   readonly #running: RunningJobs;
+  readonly #uses: GateUses;
   /** Behind which gate, job and held job's gate the next sweep goes on. */
   readonly #after = { gate: '', job: '', held: '' };
 
-  constructor(context: Context, free: FreePlaces, running: RunningJobs) {
+  constructor(context: Context, free: FreePlaces, running: RunningJobs, uses: GateUses) {
     this.#context = context;
     this.#free = free;
     this.#running = running;
+    this.#uses = uses;
   }
 
   async run(): Promise<void> {
     await this.#mend();
     await this.#endCircles();
+    await this.#uses.starts.forgetPast();
     const { read } = this.#context.database;
     const gates = await listGates(read, { after: this.#after.gate, limit: rowsMax });
     this.#after.gate = gates.length < rowsMax ? '' : (gates.at(-1)?.name ?? '');
     const names = gates.map(({ name }) => name);
     if (names.length === 0) return;
-    const counts = new Map(
-      (await countPlaces(read, { names })).map(({ gate, taken }) => [gate, Number(taken)]),
-    );
-    const isFree = (name: string) => (counts.get(name) ?? 0) < this.#free.limitOf(name);
+    const counts = await this.#uses.taken(read, names);
+    const tooLong = await this.#uses.starts.tooLong(read, names);
+    const isFree = (name: string) =>
+      tooLong.has(name) || (counts.get(name) ?? 0) < this.#free.limitOf(name);
     for (const name of names) if (isFree(name)) await this.#free.passOnNow(name);
     await this.#takeBack(names.filter((name) => !isFree(name)));
   }

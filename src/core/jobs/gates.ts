@@ -6,6 +6,7 @@
 import type { LimitScope } from '../skills/definition.ts';
 import type { SkillLimit } from '../skills/limits.ts';
 import { type SkillColumns, skillKey } from '../skills/registry.ts';
+import { windowOf } from './rates.ts';
 
 /** Characters of a client's own key. */
 export const concurrencyKeyMax = 200;
@@ -23,6 +24,8 @@ export interface GatedWork extends SkillColumns {
   readonly api_key_id: string;
   readonly user_id: string;
   readonly concurrency_key?: string | null | undefined;
+  /** `waiting` where it goes on after a wait. */
+  readonly status?: string | undefined;
 }
 
 /** How a gate stands. */
@@ -35,8 +38,8 @@ export interface GateUse {
 
 /** Between the limit and whose work it counts; no name of a skill has it. */
 export const ofWhom = ' = ';
-const isFirstOfLine = /^concurrency of (\S+)(?: per (\S+))?/;
-const isOfSkill = /^(?:concurrency|pause) of (\S+\/\S+)/;
+const limitOfSkill = /^(?:concurrency|rate) of (\S+)(?: per (\S+))?/;
+const isOfSkill = /^(?:concurrency|rate|pause|pause after a refusal) of (\S+\/\S+)/;
 
 /** The gates that operators may set. */
 export const pauseOfSkill = (skill: string) => `pause of ${skill}`;
@@ -47,6 +50,17 @@ export const limitOfOrganization = (id: string) => `max_concurrency of organizat
 export const limitOfAgent = (organizationId: string, id: string) =>
   `max_concurrency of agent${ofWhom}${organizationId} ${id}`;
 export const limitOfKey = (id: string) => `max_concurrency of API key${ofWhom}${id}`;
+
+const refusal = 'pause after a refusal of ';
+
+/** The pause of work on what has refused a request; it ends by itself. */
+export const pauseAfterRefusal = (of: string) => `${refusal}${of}`;
+
+/** Whether a gate is a pause that ends by itself. */
+export const isTimedPause = (gate: string) => gate.startsWith(refusal);
+
+/** Whether a gate is passed by what starts, and not by what goes on after a wait. */
+export const isOfStarts = (gate: string) => isTimedPause(gate) || windowOf(gate) !== null;
 
 /** Whether a gate is one of an agent of the organization. */
 export const isOfAgent = (organizationId: string, gate: string) =>
@@ -70,11 +84,15 @@ export function settableGates(work: GatedWork): string[] {
 /** The gates of work on a skill that has these limits. */
 export function gatesOf(limits: readonly SkillLimit[], work: GatedWork): Gate[] {
   const { skill_category, skill_version, skill_name } = work;
-  const skill = `concurrency of ${skillKey(skill_category, skill_version, skill_name)}`;
-  return limits.map(({ limit, per }) => ({
-    name: per === 'platform' ? skill : `${skill} per ${per}${ofWhom}${whoseWork(per, work)}`,
-    limit,
-  }));
+  const skill = skillKey(skill_category, skill_version, skill_name);
+  return limits.map(({ limit, per, perSeconds, afterRefusal }) => {
+    if (afterRefusal) return { name: pauseAfterRefusal(skill), limit };
+    const words = `${perSeconds === undefined ? 'concurrency' : 'rate'} of ${skill}`;
+    const counted = per === 'platform' ? words : `${words} per ${per}`;
+    const parts = [per === 'platform' ? undefined : whoseWork(per, work), perSeconds];
+    const given = parts.filter((part) => part !== undefined);
+    return { name: given.length === 0 ? counted : `${counted}${ofWhom}${given.join(' ')}`, limit };
+  });
 }
 
 /** Users, agents and the keys of clients are told apart by organization. */
@@ -118,8 +136,15 @@ export function placesOf(
 ): number {
   const set = settings.get(gate);
   if (set !== undefined) return set;
-  const [, skill = '', per = 'platform'] = isFirstOfLine.exec(gate) ?? [];
-  const limit = limits.get(skill)?.find((one) => one.per === per);
+  const [, skill = '', per = 'platform'] = limitOfSkill.exec(gate) ?? [];
+  const windowMs = windowOf(gate);
+  const limit = limits
+    .get(skill)
+    ?.find(
+      (one) =>
+        one.per === per &&
+        (one.perSeconds === undefined ? null : one.perSeconds * 1_000) === windowMs,
+    );
   return limit?.limit ?? Number.POSITIVE_INFINITY;
 }
 

@@ -69,7 +69,7 @@ export const listGatedWorks = allRows<
 >()((db, p, dialect) =>
   db
     .selectFrom('jobs')
-    .select(['id', ...workColumns, 'gated'])
+    .select(['id', ...workColumns, 'gated', 'status'])
     .where(idIn(dialect, listOf(p, 'ids')))
     .where(waitsForTurn)
     .where('held_by', 'is', null)
@@ -101,7 +101,7 @@ export const listHeld = allRows<
 >()((db, p) =>
   db
     .selectFrom('jobs')
-    .select([...hintedColumns, 'epoch', ...workColumns])
+    .select([...hintedColumns, 'epoch', ...workColumns, 'status'])
     .where('held_by', '=', p('gate'))
     .where('organization_id', '=', p('organization_id'))
     .where('priority', '>=', p('priority'))

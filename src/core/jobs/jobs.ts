@@ -3,6 +3,7 @@
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { RequestHits } from '../../adapters/http/request-hits.ts';
 import type { Caller } from '../../kernel/caller.ts';
+import { timestamp } from '../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import type { Agents } from '../agents/agents.ts';
@@ -14,6 +15,7 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import type { AcceptedJob, Acceptor } from './accept.ts';
 import { changeJob, type JobChange, requireChangeable } from './change-job.ts';
 import type { JobEvent, JobFeed, Position } from './feed.ts';
+import { isTimedPause } from './gates.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
 import { jobView, listedJob, timing } from './job-views.ts';
 import { findJob, type JobRow, requestCancellation, type ShownJob } from './jobs.store.ts';
@@ -146,8 +148,15 @@ export class Jobs {
   }
 }
 
-async function viewOf({ parts }: Jobs, row: JobRow) {
-  return jobView(row, await parts.conversations.tokensOfJob(row.conversation_id, row.id));
+async function viewOf({ context, parts }: Jobs, row: JobRow) {
+  const view = jobView(row, await parts.conversations.tokensOfJob(row.conversation_id, row.id));
+  if (row.held_by === null || !isTimedPause(row.held_by)) return view;
+  const { places } = parts.settler.parts;
+  const end = (await places.uses.pauses.ends(context.database.read, [row.held_by])).get(
+    row.held_by,
+  );
+  if (end === undefined) return view;
+  return { ...view, waiting_for: `${view.waiting_for} until ${timestamp(end)}` };
 }
 
 /** `isRunning` says that a run here is going to publish the end, so that the job need not be read before. */

@@ -72,7 +72,9 @@ export class Performer {
     if (found && 'outcome' in found) {
       return this.#finish({ job, outcome: found.outcome, messages: [] });
     }
-    const mayBegin = isLastAttempt(job) ? () => this.#mayBegin(job) : undefined;
+    const rates = runs.places.ratesOf(job);
+    const isRecorded = rates.length > 0 || isLastAttempt(job);
+    const mayBegin = isRecorded ? () => this.#mayBegin(job, rates) : undefined;
     const run = startRun(runs, job, options, found?.settings, mayBegin);
     const beganAt = clock.monotonic();
     const entry = new RunningJob(job, run, beganAt);
@@ -117,17 +119,18 @@ export class Performer {
 
   /**
    * Records that the code of a job's last attempt begins, before it does: if this process dies then, the job ends, because
-   * its code may have acted. False where the claim no longer holds the job, or that is not known.
+   * its code may have acted. Then counts the start at the rates of the job. False where the claim no longer holds the job, or
+   * that is not known.
    */
-  async #mayBegin(job: ClaimedJob): Promise<boolean> {
-    const { running } = this.#parts;
+  async #mayBegin(job: ClaimedJob, rates: readonly string[]): Promise<boolean> {
+    const { running, runs } = this.#parts;
     const { log } = this.#context;
+    const record = async () => {
+      if (isLastAttempt(job) && !(await this.#beginnings.add(job))) return false;
+      return rates.length === 0 || runs.places.uses.starts.begin(job, 0, rates);
+    };
     try {
-      const isHeld = await settlePatiently(
-        () => this.#beginnings.add(job),
-        () => !running.isClosed,
-      );
-      if (isHeld) return true;
+      if (await settlePatiently(record, () => !running.isClosed)) return true;
       log.warn(
         { job_id: job.id },
         'a run did not begin: its lease had ended, or the platform stops',

@@ -3,7 +3,7 @@
  * in one order and after the jobs that it locks.
  */
 import { type RawBuilder, sql } from 'kysely';
-import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
 import { isIn } from '../../adapters/database/ids-in.ts';
 import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { PlacesTable } from '../../adapters/database/tables.ts';
@@ -234,16 +234,4 @@ const move = statement<Call & { gate: string }>()((db, p) =>
 /** Has a call wait at another one of its gates. */
 export function moveCall(tx: Transaction, { job_id, n }: Call, gate: string): Promise<void> {
   return tx.each(move, [{ job_id, n, gate }]);
-}
-
-/** Reads how gates stand. */
-export async function usesOf(db: Handle, names: readonly string[]) {
-  const uses = new Map<string, { taken: number; isContested: boolean }>();
-  if (names.length === 0) return uses;
-  const counts = await countPlaces(db, { names });
-  const open = new Set((await findGates(db, { names })).map(({ name }) => name));
-  const taken = new Map(counts.map((row) => [row.gate, Number(row.taken)]));
-  for (const name of names)
-    uses.set(name, { taken: taken.get(name) ?? 0, isContested: open.has(name) });
-  return uses;
 }

@@ -13,7 +13,15 @@ import { FreePlaces, namesOf } from './free-places.ts';
 import { lockGates } from './gate-locks.ts';
 import { GateSettings } from './gate-settings.ts';
 import { GateSweep } from './gate-sweep.ts';
-import { type Gate, type GatedWork, type Passing, passGates, placeOf } from './gates.ts';
+import { GateUses } from './gate-uses.ts';
+import {
+  type Gate,
+  type GatedWork,
+  type Passing,
+  passGates,
+  pauseAfterRefusal,
+  placeOf,
+} from './gates.ts';
 import { holdAt, listGatedWorks, markAllGated, markGated } from './held-jobs.store.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import {
@@ -22,9 +30,8 @@ import {
   listGatesOfJobs,
   listPlacesOfCall,
   listPlacesOfJobs,
-  openGates,
-  usesOf,
 } from './places.store.ts';
+import { windowOf } from './rates.ts';
 import type { RunningJobs } from './running-jobs.ts';
 
 /** Transactions in which a changed limit lets jobs go; the sweep goes on with the others. */
@@ -47,18 +54,54 @@ export class Places {
   readonly #sweep: GateSweep;
   /** The limits and pauses that operators set. */
   readonly settings: GateSettings;
+  /** How gates stand, with the starts of runs and the pauses that end by themselves. */
+  readonly uses: GateUses;
 
   constructor(context: Context, skills: SkillRegistry, running: RunningJobs) {
     this.#context = context;
     this.#skills = skills;
     this.settings = new GateSettings(context);
-    this.#free = new FreePlaces(context, skills, running, this.settings);
-    this.#sweep = new GateSweep(context, this.#free, running);
+    this.uses = new GateUses(context);
+    this.uses.timers.whenFree((gate) => this.#passOnAll(gate));
+    this.#free = new FreePlaces(context, skills, running, this);
+    this.#sweep = new GateSweep(context, this.#free, running, this.uses);
   }
 
   /** The gates of work; none for most. */
   gatesOf(work: GatedWork): readonly Gate[] {
     return this.#free.gatesOf(work);
+  }
+
+  /** The rates at which the start of a job counts; none where it goes on after a wait. */
+  ratesOf(job: GatedWork & Pick<ClaimedJob, 'gated' | 'resumed_at'>): readonly string[] {
+    if (job.gated === 0 || job.resumed_at !== null) return [];
+    return this.gatesOf(job).flatMap(({ name }) => (windowOf(name) === null ? [] : [name]));
+  }
+
+  /**
+   * Pauses the skills that slow down, of those that a service has refused for so many milliseconds: a skill is
+   * `category/version/name`.
+   */
+  async refused(
+    tx: Transaction,
+    refusals: readonly { readonly skill: string; readonly ms: number }[],
+  ): Promise<void> {
+    const slowed = refusals.filter(({ skill }) => this.slowsDown(skill));
+    await this.uses.pauses.begin(
+      tx,
+      slowed.map(({ skill, ms }) => ({ name: pauseAfterRefusal(skill), ms })),
+    );
+  }
+
+  /** The same for a skill that a run has called. */
+  async calledRefused(skill: string, ms: number): Promise<void> {
+    if (!this.slowsDown(skill)) return;
+    await this.#context.database.write((tx) => this.refused(tx, [{ skill, ms }]));
+  }
+
+  /** Whether a refusal pauses all of a skill. */
+  slowsDown(skill: string): boolean {
+    return this.#skills.limits.get(skill)?.some((limit) => limit.afterRefusal) === true;
   }
 
   /** Whether any work has gates. */
@@ -90,13 +133,13 @@ export class Places {
   ): Promise<ReadonlyMap<string, string>> {
     const names = namesOf(works);
     await lockGates(tx, names);
-    const { passed, held } = passGates(works, await usesOf(tx, names));
+    const { passed, held } = passGates(works, await this.uses.of(tx, names));
     await this.#free.take(
       tx,
       passed,
       new Map(works.map((work) => [work.id, work.organization_id])),
     );
-    await openGates(tx, [...new Set(held.map(({ gate }) => gate))]);
+    await this.uses.open(tx, [...new Set(held.map(({ gate }) => gate))]);
     return new Map(held.map(({ id, gate }) => [id, gate]));
   }
 
@@ -116,14 +159,14 @@ export class Places {
     await lockGates(tx, [...names, ...earlier.map(({ gate }) => gate)]);
     const own = earlier.length === 0 ? [] : await listPlacesOfJobs(tx, { ids: gated });
     const owned = new Set(own.map(({ gate, job_id }) => placeOf(gate, job_id)));
-    const decided = passGates(works, await usesOf(tx, names), owned);
+    const decided = passGates(works, await this.uses.of(tx, names), owned);
     const byGate = Map.groupBy(decided.held, ({ gate }) => gate);
     for (const [gate, jobs] of byGate) {
       const wanted = jobs.map(({ id }) => id);
       // Another process may have claimed some since they were read: those keep their places.
       for (const { id } of await holdAt(tx, { gate, ids: wanted })) held.add(id);
     }
-    await openGates(tx, [...byGate.keys()]);
+    await this.uses.open(tx, [...byGate.keys()]);
     const left = own.filter(({ job_id }) => held.has(job_id)).map(({ job_id }) => job_id);
     if (left.length > 0) await this.#free.giveUp(tx, left);
     return { passed: decided.passed, held };
@@ -170,7 +213,7 @@ export class Places {
       // An earlier try may have been committed without a confirmation.
       const own = await listPlacesOfCall(tx, { job_id, n });
       if (own.length > 0) return own.every(({ is_held }) => is_held === 1);
-      const { passed, held } = passGates([{ id: job_id, gates }], await usesOf(tx, names));
+      const { passed, held } = passGates([{ id: job_id, gates }], await this.uses.of(tx, names));
       const [full] = held;
       if (full === undefined) {
         await this.#free.take(tx, passed, new Map([[job_id, organization_id]]), n);
@@ -182,7 +225,7 @@ export class Places {
         'places',
         names.map((gate) => ({ gate, is_held: gate === full.gate ? 0 : -1, ...call })),
       );
-      await openGates(tx, [full.gate]);
+      await this.uses.open(tx, [full.gate]);
       return false;
     });
   }
@@ -213,6 +256,10 @@ export class Places {
   /** Sets how many places a gate has, null for any number; lets go what may begin now. */
   async setPlaces(name: string, places: number | null): Promise<void> {
     await this.settings.set(name, places);
+    await this.#passOnAll(name);
+  }
+
+  async #passOnAll(name: string): Promise<void> {
     let rounds = 0;
     while (rounds < roundsMax && (await this.#free.passOnNow(name))) rounds += 1;
   }

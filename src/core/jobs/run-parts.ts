@@ -173,7 +173,8 @@ async function answerWork(
   if (kind === 'begin-step') return beginStep(from, request, scope);
   if (kind === 'end-step') {
     const ended = await endInOrder(from, payload, signal);
-    const { step: n } = payload as { step: number };
+    const { step: n, error } = payload as { step: number; error?: unknown };
+    if (error !== undefined) await attempt.places?.failed(n, error);
     await attempt.places?.give(n);
     from.scopes?.get(n)?.close();
     from.scopes?.delete(n);
@@ -195,7 +196,7 @@ async function beginStep(
   const { attempt } = from;
   const turn = orderOf(from, signal).enter();
   try {
-    await recordsOf(attempt);
+    const { last } = await recordsOf(attempt);
     const begun = await remember(
       recordingOf(attempt),
       stepsOf(from).begin(payload, step, turn.recorded),
@@ -206,7 +207,8 @@ async function beginStep(
     const { kind, name } = payload as { kind: string; name: string };
     if (kind === 'skill') {
       turn.notRecorded();
-      await calledPlacesOf(attempt).take(name, stepsOf(from).partOf(begun.step), signal);
+      const goesOn = attempt.job.resumed_at !== null && begun.step <= last;
+      await calledPlacesOf(attempt).take(name, stepsOf(from).partOf(begun.step), signal, goesOn);
     }
     const settings = await settingsOfStep(attempt, payload);
     return settings === undefined ? begun : { ...begun, settings };

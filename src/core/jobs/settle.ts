@@ -22,6 +22,7 @@ import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import { findRunsWithoutRetry } from '../scheduled-runs/scheduled-runs.ts';
+import { skillOf } from './admission.ts';
 import { finishedAt } from './completed-job.ts';
 import type { WaitEnds } from './end-waits.ts';
 import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
@@ -186,6 +187,8 @@ async function settleAll(
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   await recordBegun(tx, recorded);
+  const refusals = recorded.flatMap(refusalOf);
+  if (refusals.length > 0) await parts.places.refused(tx, refusals);
   // `lockAgents` has locked their agents before the jobs.
   if (recorded.some(hasMemory)) await parts.memories.keep(tx, recorded.flatMap(memoryOf));
   // Before the messages of the outcome: the steps under way are older.
@@ -459,6 +462,13 @@ const progressRow = ({ job, progress }: Decided) => ({
   epoch: job.epoch,
   ...(progress as Progress),
 });
+
+/** Of an attempt that a service has refused for some time: its skill, and for how long. */
+const refusalOf = ({ job, outcome }: Decided) =>
+  'retryAfterMs' in outcome && outcome.retryAfterMs !== undefined
+    ? [{ skill: skillOf(job), ms: outcome.retryAfterMs }]
+    : [];
+
 const idOf = ({ job }: Pick<Settled, 'job'>) => job.id;
 const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
 

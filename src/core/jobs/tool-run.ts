@@ -7,7 +7,7 @@ import { PartChanges } from '../memories/part-changes.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { timeLimitOf } from '../skills/time-limits.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
-import { calledPlacesOf, NoPlaceError } from './called-places.ts';
+import { calledPlacesOf, NoPlaceError, noteRefusal } from './called-places.ts';
 import { handlersOf } from './run-parts.ts';
 import { findSettings } from './run-settings.ts';
 import { unloadMs } from './run-waits.ts';
@@ -105,6 +105,8 @@ async function runWithPlaces(
       const { code, message, stack } = outcome;
       const failure = { job_id: job.id, skill: name, error: { code, message }, stack };
       runs.context.log.info(failure, 'a tool failed');
+      if (outcome.retryAfterMs !== undefined)
+        await noteRefusal(attempt, name, outcome.retryAfterMs);
     }
     return { ...resultOf(outcome, isOnce), messages: run.messages };
   }

@@ -345,6 +345,16 @@ export interface SkillConcurrency {
   readonly per?: LimitScope;
 }
 
+/** How often runs of a skill start; others wait for their turn. */
+export interface SkillRate {
+  /** Starts within any `perSeconds` seconds, 1 to 1,000,000. */
+  readonly limit: number;
+  /** 1 to 86,400 (a day). */
+  readonly perSeconds: number;
+  /** As in `SkillConcurrency`. */
+  readonly per?: LimitScope;
+}
+
 /** The fields of a type that hold a value of another one; any name where the type is unknown. */
 type FieldWith<Value, T> = unknown extends T
   ? string
@@ -403,6 +413,16 @@ interface SkillFields<Input, Output, Config extends SkillConfig> {
    * does not count meanwhile.
    */
   readonly concurrency?: SkillConcurrency | readonly SkillConcurrency[];
+  /**
+   * How often runs start, in all processes together: one limit, or several. Runs beyond it wait, also those that a model or
+   * another skill calls. Each attempt counts, and each call; a run that goes on after a wait does not.
+   */
+  readonly rate?: SkillRate | readonly SkillRate[];
+  /**
+   * Whether an error with `retryAfterMs` puts off all runs of the skill, an hour at most, instead of its own job alone: no
+   * attempt and no call of the skill starts before.
+   */
+  readonly slowsDown?: boolean;
   /** The settings that the skill needs from its users, such as a key for another service. */
   readonly config?: Config;
 }

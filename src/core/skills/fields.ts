@@ -6,7 +6,7 @@ import { isObject } from '../../kernel/json.ts';
 import { nearestName } from '../../kernel/misspelt.ts';
 import type { SkillDefinition } from './definition.ts';
 import * as check from './field-checks.ts';
-import { concurrencyFault } from './limits.ts';
+import { concurrencyFault, rateFault } from './limits.ts';
 import type { SkillRow } from './skills.store.ts';
 import { mcpFault } from './sources/mcp-shape.ts';
 import { settingsFault } from './sources/settings-shape.ts';
@@ -78,6 +78,13 @@ const fields: { readonly [Name in keyof Facts]: Field<Facts[Name]> } = {
     column: 'concurrency',
     as: 'json',
     whenLeftOut: () => [],
+  },
+  rate: { check: rateFault, column: 'rate', as: 'json', whenLeftOut: () => [] },
+  slowsDown: {
+    check: check.checkFlag,
+    column: 'slows_down',
+    as: 'flag',
+    whenLeftOut: () => false,
   },
   continuesConversations: {
     check: check.checkFlag,

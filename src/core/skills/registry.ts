@@ -32,7 +32,7 @@ import {
 export interface Skill extends Required<SkillFacts> {
   readonly id: string;
   readonly isActive: boolean;
-  /** How many of its runs go on at a time. */
+  /** How many of its runs go on at a time, and how often they start. */
   readonly limits: readonly SkillLimit[];
   /** Whether it declares settings. */
   readonly hasConfig: boolean;

@@ -1,7 +1,7 @@
 /** How a skill is stored in its row, and the order of skills in lists. */
 import { columnsOf, factsOf, type SkillFacts } from './fields.ts';
 import { InputSchema } from './input-schema.ts';
-import { limitsOf } from './limits.ts';
+import { afterRefusal, limitsOf, ratesOf } from './limits.ts';
 import type { Skill } from './registry.ts';
 import type { SkillRow } from './skills.store.ts';
 
@@ -52,7 +52,11 @@ export function toSkill(row: SkillRow): Skill {
     organizations:
       row.organizations === null ? null : new Set(JSON.parse(row.organizations) as string[]),
     hasConfig: Object.keys(facts.config).length > 0,
-    limits: limitsOf(facts.concurrency),
+    limits: [
+      ...(facts.slowsDown ? [afterRefusal] : []),
+      ...limitsOf(facts.concurrency),
+      ...ratesOf(facts.rate),
+    ],
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -30,6 +30,8 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     hasConfig: false,
     limits: [],
     concurrency: [],
+    rate: [],
+    slowsDown: false,
     remoteSourceId: null,
     organizations: null,
     isActive: true,

@@ -24,6 +24,8 @@ function skill(key: string, more: Partial<Skill> = {}): Skill {
       hasConfig: false,
       limits: [],
       concurrency: [],
+      rate: [],
+      slowsDown: false,
       isActive: true,
       createdAt: 0,
       updatedAt: 0,

@@ -184,7 +184,7 @@ export const isHeld = ({ waiting, held }: JobGroup['byQueue'][JobQueue]) => wait
 export function holdsOfLimits({ limits, calls, waiting, read }: JobGroup): Hold[] {
   const ofJobs = mostOf(limits).map(([limit, n]) => {
     const jobs = `${plural(n, 'job')} ${n === 1 ? 'waits' : 'wait'}`;
-    const isPause = limit.startsWith(pausePrefix);
+    const isPause = limit.startsWith('pause ');
     // Of more jobs than were read, more may be held there.
     const counted = waiting > read ? `At least ${jobs}` : jobs;
     const message = `${counted} ${isPause ? 'for the end of a pause' : 'for a place'}: ${limitInWords(limit)}.`;

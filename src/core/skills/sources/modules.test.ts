@@ -154,6 +154,8 @@ describe('what a module becomes', () => {
       maxAttempts: 3,
       examples: [],
       concurrency: [],
+      rate: [],
+      slowsDown: false,
       config: {},
       continuesConversations: false,
       taskField: null,
@@ -225,6 +227,39 @@ describe('what stops the load', () => {
       },
     ],
     ['concurrency has the unknown field "max"', { concurrency: { limit: 5, max: 1 } }],
+    ['slowsDown must be true or false, got "yes"', { slowsDown: 'yes' }],
+    ['rate must be { limit, perSeconds, per? }, or a list of them, got 5', { rate: 5 }],
+    [
+      'rate limit must be an integer from 1 to 1000000, got 0',
+      { rate: { limit: 0, perSeconds: 1 } },
+    ],
+    [
+      'rate limit must be an integer from 1 to 1000000, got 1000000000',
+      { rate: { limit: 1e9, perSeconds: 1 } },
+    ],
+    [
+      'rate perSeconds must be an integer from 1 to 86400, got 0',
+      { rate: { limit: 1, perSeconds: 0 } },
+    ],
+    [
+      'rate perSeconds must be an integer from 1 to 86400, got 0.5',
+      { rate: { limit: 1, perSeconds: 0.5 } },
+    ],
+    [
+      'rate perSeconds must be an integer from 1 to 86400, got 86401',
+      { rate: { limit: 1, perSeconds: 86_401 } },
+    ],
+    ['rate perSeconds must be an integer from 1 to 86400, got undefined', { rate: { limit: 1 } }],
+    [
+      'rate has two limits per user within 60 seconds',
+      {
+        rate: [
+          { limit: 5, perSeconds: 60, per: 'user' },
+          { limit: 5, perSeconds: 3_600, per: 'user' },
+          { limit: 9, perSeconds: 60, per: 'user' },
+        ],
+      },
+    ],
     [
       'timeoutField must be the name of a property of parameters with the type integer and with minimum and maximum from 1 to 86400000, got "ms"',
       {
