@@ -2,8 +2,8 @@
  * The effects of a job's end on its family: the job whose run started it, and the jobs that its own run
  * has started. The parent gets the result or the error of a child in the transaction that ends the child.
  * A job that fails or is cancelled takes the unended jobs below it with it: queued and waiting ones end at
- * once, active ones are requested to stop. Its transaction ends the first of them and
- * records the rest, if they are many, for further transactions, also after a crash. A job that completes leaves them alone. A job
+ * once, active ones are requested to stop. Its transaction ends the first of them and records the rest, if
+ * they are many, for further transactions, also after a crash. A job that completes leaves them alone. A job
  * without parent and steps pays nothing for any of this.
  */
 import type { Transaction } from '../../adapters/database/database.ts';

@@ -137,8 +137,8 @@ async function callWithin(
   const waiting = scope.open();
   const handlers: RunHandlers = {
     onReport: (report) => takeReport({ ...from, part: inner }, report),
-    onAsk: (kind, asked, stopped) => {
-      const request: PartRequest = [kind, asked, stopped, step];
+    onAsk: (kind, body, stopped) => {
+      const request: PartRequest = [kind, body, stopped, step];
       if (kind === 'wait') return answerWait(from, request, waiting);
       if (kind === 'held-wait') return answerHeldWait(from, request, waiting);
       return answerWork(from, request, waiting);

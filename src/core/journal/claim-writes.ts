@@ -1,5 +1,5 @@
 /**
- * What a claim writes to its journal: only while it holds its job, and repeated while the database is
+ * The writes of a claim to its journal: accepted only while it holds its job, and repeated while the database is
  * unavailable. A claim that lost its lease writes nothing.
  */
 import type { Insertable } from 'kysely';

@@ -1,9 +1,9 @@
 /**
- * The journal of one claim of a job: what its run does is on record before and after it happens, and what
- * is on record is not done again. Steps and waits of the run's code are here; the calls of models and their
+ * The journal of one claim of a job: each action of its run is on record before and after it happens, and a
+ * recorded action is not repeated. Steps and waits of the run's code are here; the calls of models and their
  * tools are further kinds of steps of the same claim (`src/core/thinking/generations.ts`). A wait is on record before the
  * run waits, with its deadline. It ends once, by compare-and-set on its row: here when its deadline has passed,
- * elsewhere when what it waits for comes.
+ * elsewhere when its event, decision or child job comes.
  */
 import type { WaitKind } from '../../adapters/database/tables.ts';
 import { inputDigestOf } from '../../kernel/input-digest.ts';

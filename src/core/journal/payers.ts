@@ -1,4 +1,4 @@
-/** Who pays for the calls of models of a job, and for whom they are counted. */
+/** The owners whose budgets pay for the calls of models of a job, and those for whom the calls are counted. */
 
 import type { Handle } from '../../adapters/database/database.ts';
 import { clockSkewMs, listCreatedBetween } from '../agents/removed-agents.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads what a claim finds on record, in pages that are bounded in rows and in bytes: first all steps without
- * their results, then results as the run asks for them, with those of the steps that follow. Each is read
+ * Reads the recorded steps of a job, in pages that are bounded in rows and in bytes: first all steps without
+ * their results, then results as the run requests them, with those of the steps that follow. Each is read
  * once, so a replay takes as many statements as there are pages.
  */
 import type { Handle } from '../../adapters/database/database.ts';
@@ -10,7 +10,7 @@ import type { StepRecord } from './records.ts';
 
 /** Rows of a page. */
 const pageRows = 1_000;
-/** Bytes of the results of a page beyond those of its first row; no more are kept that were not asked for. */
+/** Bytes of the results of a page beyond those of its first row; no more are kept that were not requested. */
 const resultBytesMax = 2 * 1024 * 1024;
 
 /** All steps of a job, in order, without their results. */
@@ -38,7 +38,7 @@ export interface Results {
   readonly ended: ReadonlyMap<number | null, readonly StepWithResult[]>;
   /** Steps whose results were read. */
   readonly read: Set<number>;
-  /** Those that were not asked for yet, by number, and their bytes in all. */
+  /** Those that were not requested yet, by number, and their bytes in all. */
   readonly kept: Map<
     number,
     { readonly row: Promise<ResultRow | undefined>; readonly bytes: number }

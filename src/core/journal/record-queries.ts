@@ -1,4 +1,4 @@
-/** The queries on what a job has on record. */
+/** The queries on the recorded steps of a job. */
 import { type Selectable, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { bytesOf } from '../../adapters/database/page-bytes.ts';

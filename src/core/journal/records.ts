@@ -1,6 +1,6 @@
 /**
- * What a claim finds on record of its job: the named steps, the called skills, the requests to models and
- * the waits of earlier claims, by key. Counts what the run has not requested yet, because its code must
+ * The records that a claim finds of its job: the named steps, the called skills, the requests to models and
+ * the waits of earlier claims, by key. Counts those that the run has not requested yet, because its code must
  * request everything that is on record.
  */
 import { type StepKind, waitKinds } from '../../adapters/database/tables.ts';

@@ -62,7 +62,7 @@ async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep
   const approvals = numbersOf('approval');
   const runs = numbersOf('run');
   const isWaiting = steps.some(({ kind, status }) => kind === 'event' && status === 'waiting');
-  const [events, asked, started] = await Promise.all([
+  const [events, questions, started] = await Promise.all([
     isWaiting ? listEventsWaitedFor(db, jobId) : [],
     approvals.length > 0 ? listApprovalsOfSteps(db, jobId, approvals) : [],
     runs.length > 0 ? listJobsOfSteps(db, jobId, runs) : [],
@@ -73,7 +73,7 @@ async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep
   );
   return new Map<number, WaitedFor>([
     ...events.map(({ n, event, key }) => [n, { event, key: key === '' ? null : key }] as const),
-    ...asked.map(({ n, id, status }) => [n, { approval_id: id, status }] as const),
+    ...questions.map(({ n, id, status }) => [n, { approval_id: id, status }] as const),
     ...started.map(({ n, id, agent_id, status, ...job }) => {
       const skill = [job.skill_category, job.skill_version, job.skill_name].join('/');
       const own = countsOf(job);

@@ -1,6 +1,6 @@
 /**
- * The kinds of waits, as the journal sees them: each reads what a run asks for, records what is waited
- * for together with the step, and removes that when the wait ends. The journal itself ends a wait by
+ * The kinds of waits, as the journal sees them: each reads the request of a run, records the object of the
+ * wait together with the step, and removes it when the wait ends. The journal itself ends a wait by
  * compare-and-set, so of an event, a timeout and a cancellation exactly one wins.
  */
 import type { Transaction } from '../../adapters/database/database.ts';

@@ -1,5 +1,5 @@
 /**
- * What a run is doing, as a tree: its questions, the skills that it calls, its requests to models with
+ * The activities of a run, as a tree: its requests, the skills that it calls, its requests to models with
  * their tools. A scope is blocked when something is open in it and all of that waits. A run that is blocked
  * can be unloaded, because nothing happens in it until one of its waits ends.
  */

@@ -1,4 +1,4 @@
-/** What the waits of a job wait for: an event, a decision of a person, another job. */
+/** The objects of a job's waits: an event, a decision of a person, another job. */
 import { sql } from 'kysely';
 import type { Handle } from '../../adapters/database/database.ts';
 
@@ -11,7 +11,7 @@ export function listEventsWaitedFor({ kysely }: Handle, jobId: string) {
     .execute();
 }
 
-/** The approvals that steps of a job asked for. */
+/** The approvals that steps of a job requested. */
 export function listApprovalsOfSteps({ kysely }: Handle, jobId: string, steps: readonly number[]) {
   return kysely
     .selectFrom('approvals')

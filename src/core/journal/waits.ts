@@ -1,4 +1,4 @@
-/** The waits of runs, as a run asks for them and as their journal answers. */
+/** The waits of runs: their requests, and the answers of the journal. */
 import type { WaitKind } from '../../adapters/database/tables.ts';
 import type { StepFailure } from './journal-steps.ts';
 import type { StepPlace } from './records.ts';
