@@ -181,9 +181,10 @@ async function settleAll(
   const outcomes = settlements.map((one) => decide(settler, one, now));
   // Before any other lock on jobs, so that all are locked in one order.
   if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
-  const advanced = await withProgress(settler, tx, outcomes, now);
-  const allowed = await withoutReplaced(tx, await withoutEndedSchedules(tx, advanced));
-  const decided = await withDueWaits(tx, allowed);
+  // A job that has completed ends so, whatever else is on record of it.
+  const decided = outcomes.every(isCompleted)
+    ? outcomes
+    : await withRecords(settler, tx, outcomes, now);
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   await recordBegun(tx, recorded);
@@ -270,6 +271,18 @@ async function endSteps(
   const ended = recorded.filter(({ transition }) => isFinal(transition.status));
   if (ended.length === 0) return;
   await abandonWaits(tx, parts.waitKinds, ended.map(abandonedJob), now);
+}
+
+/** The transitions that the records of interrupted and unfinished jobs allow. */
+async function withRecords(
+  settler: Settler,
+  tx: Transaction,
+  decided: readonly Decided[],
+  now: number,
+): Promise<readonly Decided[]> {
+  const advanced = await withProgress(settler, tx, decided, now);
+  const allowed = await withoutReplaced(tx, await withoutEndedSchedules(tx, advanced));
+  return withDueWaits(tx, allowed);
 }
 
 /** A run that waits is due when the first of its waits is, or at once if one has ended meanwhile. */
@@ -456,6 +469,7 @@ function settledRow({ job, transition, tookMs }: Decided, now: number) {
 const waitingUntil = (dueAt: number, now: number) => (dueAt <= now ? wokenAt(now) : dueAt);
 const partOfWrite = ({ memory }: Settlement) => memory?.share ?? 0;
 const hasMemory = ({ memory }: Settlement) => memory !== undefined;
+const isCompleted = ({ transition }: Decided) => transition.status === 'completed';
 const isWaiting = ({ transition }: Decided) => transition.status === 'waiting';
 const progressRow = ({ job, progress }: Decided) => ({
   id: job.id,
