@@ -294,7 +294,7 @@ function ofUser(
   if (status !== undefined && isUnended(status)) {
     // The terms of the index of these jobs, and the status so that no other index has it.
     return sql<string>`select id from jobs where organization_id = ${organizationId} and user_id = ${userId}
-      and status || '' = ${status} and for_user + 0 = 1 and due_at is not null`;
+      and '' || status = ${status} and for_user + 0 = 1 and due_at is not null`;
   }
   // A literal, so that the index of users is used.
   const isForUser = sql`user_id = ${userId} and for_user = ${sql.lit(1)}`;
