@@ -124,10 +124,10 @@ test('queue shows what waits by queue, skill and agent, and with --all by organi
   await own.post(`/api/jobs/${jobId}/cancel`);
 
   expect(stdout).toMatchInlineSnapshot(`
-    "queue	skill-execution	0	0	1	-	-	-
-    queue	scheduled-jobs	0	0	0	-	-	-
-    skill	util/v1.0/echo	0	0	1	-	-	-
-    agent	default	0	0	1	-	-	-
+    "queue	skill-execution	0	0	1	-	-	-	-
+    queue	scheduled-jobs	0	0	0	-	-	-	-
+    skill	util/v1.0/echo	0	0	1	-	-	-	-
+    agent	default	0	0	1	-	-	-	-
     "
   `);
   expect(all.organizations.data).toContainEqual(

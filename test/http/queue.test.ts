@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { expectRefusal } from '../support/expectations.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
-import { acting, beginning, gate, play, startStaged } from '../support/staged.ts';
+import { acting, beginning, gate, play, stagedSkills, startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
+
+const limited = join(import.meta.dirname, '../fixtures/skills/limited');
 
 let platform: Platform;
 beforeAll(async () => {
@@ -134,4 +136,25 @@ test('names a skill that no process has loaded any more, while its jobs come lat
     held_by: [{ code: 'skill_not_loaded', message, subject: { id: 'gone/v1.0/away' } }],
   });
   expect((await tenant.get(`/api/jobs/${jobId}`)).body.status).toBe('queued');
+});
+
+test('shows the limits and pauses of organizations, agents and skills', async () => {
+  const own = await startPlatform({ skillsDirs: [...stagedSkills, limited] });
+  onTestFinished(() => own.stop());
+  const tenant = await newTenant(own);
+  const path = `/admin/organizations/${tenant.organization}`;
+  await own.admin('PUT', `${path}/queue`, { max_concurrency: 7 });
+  await own.admin('POST', '/admin/skills/limited/v1.0/counted/pause');
+  await tenant.send('POST', '/api/agents/default/queue/pause');
+  await tenant.start('limited/v1.0/counted', {}, { 'x-delay-seconds': '3600' });
+
+  const { body } = await tenant.get('/api/queue');
+
+  expect(body.organizations.data).toMatchObject([
+    { limits: [{ limit: 7, per: 'organization' }], paused: false },
+  ]);
+  expect(body.skills.data).toMatchObject([
+    { name: 'limited/v1.0/counted', limits: [{ limit: 2, per: 'platform' }], paused: true },
+  ]);
+  expect(body.agents.data).toMatchObject([{ name: 'default', limits: [], paused: true }]);
 });

@@ -49,6 +49,7 @@ export function GroupsTable({
             cell: (group) => (
               <>
                 <Name kind={kind} group={group} isOfAll={isOfAll} />
+                <Limits kind={kind} group={group} />
                 <Reasons group={group} />
               </>
             ),
@@ -149,6 +150,21 @@ const actions = (onChange: (id: string, what: Changed) => void): Column<QueueGro
     </div>
   ),
 });
+
+/** `At most 1 at a time`, `at most 2 per user`, `Paused`. */
+function Limits({ kind, group: { limits, paused } }: { kind: GroupKind; group: QueueGroup }) {
+  const texts = limits.map(({ limit, per }) =>
+    per === 'platform' || per === kind
+      ? `${countText(limit)} at a time`
+      : `${countText(limit)} at a time per ${per}`,
+  );
+  if (!paused && texts.length === 0) return null;
+  return (
+    <span className="block text-xs whitespace-normal text-muted">
+      {[...(paused ? ['Paused'] : []), ...texts.map((text) => `Limit: ${text}`)].join(' · ')}
+    </span>
+  );
+}
 
 function Reasons({ group: { held_by } }: { group: QueueGroup }) {
   if (held_by.length === 0) return null;

@@ -89,7 +89,12 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     userData: new UserData(base, { memories: used.memories, jobs: jobs.jobs }),
     jobs,
     weights,
-    queueState: new QueueState(base, { processes: used.processes.local, skills, weights }),
+    queueState: new QueueState(base, {
+      processes: used.processes.local,
+      skills,
+      weights,
+      settings: jobs.places.settings,
+    }),
     approvals: new Approvals(base, jobs.waitEnds),
     runEvents,
     schedules,

@@ -11,14 +11,15 @@ export interface SkillLimit extends Required<SkillConcurrency> {
   readonly afterRefusal?: true;
 }
 
-const limitScopes: readonly LimitScope[] = [
+/** Of whom runs are counted. */
+export const limitScopes = [
   'platform',
   'organization',
   'agent',
   'user',
   'key',
   'client-key',
-];
+] as const satisfies readonly LimitScope[];
 const limitMax = 10_000;
 const startsMax = 1_000_000;
 /** A day. */

@@ -3,6 +3,14 @@
  * organization alone. It shows a key nothing of the platform's slots and processes, nor of other organizations.
  */
 import type { Context } from '../../core/context/context.ts';
+import type { GateSettings } from '../../core/jobs/gate-settings.ts';
+import {
+  limitOfAgent,
+  limitOfOrganization,
+  pauseOfAgent,
+  pauseOfOrganization,
+  pauseOfSkill,
+} from '../../core/jobs/gates.ts';
 import {
   type Groups,
   groupsMax,
@@ -11,6 +19,7 @@ import {
 } from '../../core/jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import type { Weights } from '../../core/jobs/weights.ts';
+import type { LimitScope } from '../../core/skills/definition.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import type { ThisProcess } from '../processes/this-process.ts';
@@ -28,7 +37,13 @@ import {
   type QueuePlaces,
 } from './holds.ts';
 
+/** What has limits and pauses: of a skill `category/version/name`. */
+type Limited = 'skill' | 'organization' | 'agent';
+type Limits = { readonly limit: number; readonly per: LimitScope }[];
+
 interface QueueStateParts {
+  /** The limits and pauses that operators set. */
+  readonly settings: GateSettings;
   readonly processes: ThisProcess;
   readonly skills: SkillRegistry;
   readonly weights: Weights;
@@ -58,9 +73,9 @@ export class QueueState {
         ...queueOf(group),
         held_by: holdsOf(group).map(shownHold),
       })),
-      organizations: groupsOf(jobs.organizations, holdsOf),
-      skills: groupsOf(jobs.skills, skillHolds(isLoaded)),
-      agents: groupsOf(jobs.agents, holdsOfLimits),
+      organizations: this.#groupsOf('organization', jobs.organizations, holdsOf),
+      skills: this.#groupsOf('skill', jobs.skills, skillHolds(isLoaded)),
+      agents: this.#groupsOf('agent', jobs.agents, holdsOfLimits),
       held_by: own === undefined ? [] : holdsOf(own).map(shownHold),
     };
   }
@@ -95,10 +110,47 @@ export class QueueState {
     return {
       as_of: timestamp(clock.now()),
       queues: [...queues, webhooksOf(deliveries)],
-      organizations: groupsOf(jobs.organizations, holdsOf, weightOf),
-      skills: groupsOf(jobs.skills, skillHolds(isLoaded)),
-      agents: groupsOf(jobs.agents, holdsOfLimits),
+      organizations: this.#groupsOf('organization', jobs.organizations, holdsOf, weightOf),
+      skills: this.#groupsOf('skill', jobs.skills, skillHolds(isLoaded)),
+      agents: this.#groupsOf('agent', jobs.agents, holdsOfLimits),
       held_by: queues.flatMap(({ held_by }) => held_by),
+    };
+  }
+
+  #groupsOf(
+    kind: Limited,
+    { data, total }: Groups,
+    holdsOf: (group: JobGroup) => Hold[],
+    weightOf: (name: string) => number | null = () => null,
+  ) {
+    const shown = data.map((group) => ({
+      name: group.name,
+      organization_id: group.organizationId,
+      weight: weightOf(group.name),
+      ...this.#limitsOf(kind, group),
+      ...countsOf(group),
+      held_by: holdsOf(group).map(shownHold),
+    }));
+    return { data: shown, total, limit: groupsMax };
+  }
+
+  /** How many runs of a group go on at a time, and whether it is paused. */
+  #limitsOf(
+    kind: Limited,
+    { name, organizationId }: JobGroup,
+  ): { limits: Limits; paused: boolean } {
+    const { settings, skills } = this.#parts;
+    if (kind === 'skill') {
+      const limits = (skills.limits.get(name) ?? []).map(({ limit, per }) => ({ limit, per }));
+      return { limits, paused: settings.byName.has(pauseOfSkill(name)) };
+    }
+    const isAgent = kind === 'agent';
+    const id = organizationId ?? '';
+    const limit = settings.byName.get(isAgent ? limitOfAgent(id, name) : limitOfOrganization(id));
+    const pause = isAgent ? pauseOfAgent(id, name) : pauseOfOrganization(id);
+    return {
+      limits: limit === undefined ? [] : [{ limit, per: kind }],
+      paused: settings.byName.has(pause),
     };
   }
 
@@ -157,21 +209,6 @@ const shownHold = ({ code, message, subject }: Hold) => ({
 });
 
 const queueOf = (group: JobGroup) => ({ queue: group.name as JobQueue, ...countsOf(group) });
-
-function groupsOf(
-  { data, total }: Groups,
-  holdsOf: (group: JobGroup) => Hold[],
-  weightOf: (name: string) => number | null = () => null,
-) {
-  const shown = data.map((group) => ({
-    name: group.name,
-    organization_id: group.organizationId,
-    weight: weightOf(group.name),
-    ...countsOf(group),
-    held_by: holdsOf(group).map(shownHold),
-  }));
-  return { data: shown, total, limit: groupsMax };
-}
 
 function webhooksOf({
   due,

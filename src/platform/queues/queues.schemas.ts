@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import { groupsMax } from '../../core/jobs/queued-jobs.ts';
+import { limitScopes } from '../../core/skills/limits.ts';
 import { priorities } from '../../kernel/priority.ts';
 import { queueNames } from '../../kernel/queues.ts';
 import { holdCodes } from './holds.ts';
@@ -77,6 +78,17 @@ const Group = Type.Object(
       ...Nullable(Type.Integer({ minimum: 1 })),
       description: 'Of an organization in turns, for the administrator; null elsewhere.',
     },
+    limits: Type.Array(
+      Type.Object({
+        limit: Type.Integer({ minimum: 0 }),
+        per: Words(limitScopes),
+      }),
+      {
+        description:
+          'How many runs go on at a time, and for whom they are counted: max_concurrency of an organization or an agent, concurrency of a skill.',
+      },
+    ),
+    paused: Type.Boolean({ description: 'Whether an operator has paused it.' }),
     ...counts,
     held_by: HeldBy,
   },
@@ -118,7 +130,17 @@ const heldBy = [
 const lists = {
   organizations: {
     ...noneOf,
-    data: [{ name: 'acme', organization_id: 'acme', weight: 1, ...example, held_by: heldBy }],
+    data: [
+      {
+        name: 'acme',
+        organization_id: 'acme',
+        weight: 1,
+        limits: [],
+        paused: false,
+        ...example,
+        held_by: heldBy,
+      },
+    ],
     total: 1,
   },
   skills: noneOf,

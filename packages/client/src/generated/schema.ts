@@ -2710,6 +2710,14 @@ export interface components {
             organization_id: string | null;
             /** @description Of an organization in turns, for the administrator; null elsewhere. */
             weight: number | null;
+            /** @description How many runs go on at a time, and for whom they are counted: max_concurrency of an organization or an agent, concurrency of a skill. */
+            limits: {
+                limit: number;
+                /** @enum {string} */
+                per: "platform" | "organization" | "agent" | "user" | "key" | "client-key";
+            }[];
+            /** @description Whether an operator has paused it. */
+            paused: boolean;
             /** @description Those that are due and wait for a slot. */
             waiting: number;
             /** @description Those whose time has not come: delayed ones, and retries. */

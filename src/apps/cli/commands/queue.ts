@@ -16,7 +16,12 @@ type Counts = Pick<
   'waiting' | 'later' | 'at_least' | 'running' | 'oldest' | 'held_by'
 >;
 /** A line: a queue or a group. */
-type Line = Counts & { readonly kind: string; readonly name: string };
+type Line = Counts & {
+  readonly kind: string;
+  readonly name: string;
+  readonly limits?: Schema<'QueueGroup'>['limits'];
+  readonly paused?: boolean;
+};
 
 export function addQueueCommand(program: Command, io: Io): void {
   defineApiCommand(program, 'queue', {
@@ -46,10 +51,19 @@ async function showQueue(io: Io, options: QueueOptions): Promise<void> {
     { title: 'WAITING', of: ({ waiting, at_least }) => countOf(waiting, at_least) },
     { title: 'RUNNING', of: ({ running }) => running },
     { title: 'LATER', of: ({ later, at_least }) => countOf(later, at_least) },
+    { title: 'LIMIT', of: limitsOf },
     { title: 'WAITS SINCE', of: ({ oldest }) => oldest?.since, as: 'time' },
     { title: 'OLDEST', of: ({ oldest }) => oldest?.job_id },
     { title: 'HELD BY', of: ({ held_by }) => held_by.map(({ message }) => message).join(' ') },
   ]);
+}
+
+/** `1`, `2 per user`, `paused`. */
+function limitsOf({ kind, limits = [], paused }: Line): string {
+  const texts = limits.map(({ limit, per }) =>
+    per === 'platform' || per === kind ? `${limit}` : `${limit} per ${per}`,
+  );
+  return [...(paused ? ['paused'] : []), ...texts].join(', ');
 }
 
 /** There may be more than were counted. */
