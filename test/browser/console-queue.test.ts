@@ -132,6 +132,24 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
+  test('the administrator ends a pause where the queue names it', async () => {
+    const { page, platform } = world;
+    const tenant = await newTenant(platform);
+    await platform.admin('POST', `/admin/organizations/${tenant.organization}/pause`);
+    const jobId = await tenant.start(echo, { text: 'x' });
+    await world.open('/queue');
+    const verdict = page.getByRole('region', { name: 'Why jobs wait' });
+    const reason = verdict.getByRole('listitem').filter({ hasText: tenant.organization });
+    const waiting = reason.getByRole('link', { name: 'Waiting jobs' });
+    expect(await waiting.getAttribute('href')).toBe(
+      `/console/o/${tenant.organization}/jobs?status=queued`,
+    );
+    await reason.getByRole('button', { name: 'Resume' }).click();
+    await verdict.getByText('Nothing waits for a slot.').waitFor();
+    await tenant.jobIn(jobId, 'completed');
+    expect(world.errors).toEqual([]);
+  });
+
   test('all jobs of a list are cancelled, after their count is shown', async () => {
     const { page, platform } = world;
     const tenant = await newTenant(platform);
