@@ -10,7 +10,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const kills = rounds(2, 10);
 
-test(`a rate holds over ${kills} kills, and every job ends`, { timeout: 180_000 }, async () => {
+test(`a rate holds over ${kills} kills, and every job ends`, { timeout: 400_000 }, async () => {
   beginChance();
   const dataDir = mkdtempSync(join(tmpdir(), 'skillwright-rates-'));
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
@@ -34,7 +34,7 @@ test(`a rate holds over ${kills} kills, and every job ends`, { timeout: 180_000 
     await waitFor(() => read().length >= target, {
       describe: 'some have begun',
       everyMs: 1,
-      deadlineMs: 30_000,
+      deadlineMs: 60_000,
     });
     platform.signal('SIGKILL');
     await platform.exit;
@@ -45,7 +45,7 @@ test(`a rate holds over ${kills} kills, and every job ends`, { timeout: 180_000 
       const { body } = await platform.request('GET', `/api/batches/${batch.id}`, { key });
       return body.completed_at === null ? null : body;
     },
-    { describe: 'all have ended', deadlineMs: 60_000 },
+    { describe: 'all have ended', deadlineMs: 150_000 },
   );
   await platform.stop();
 
