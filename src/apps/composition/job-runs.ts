@@ -5,7 +5,7 @@ import type { Agents } from '../../core/agents/agents.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { LoadedSkills } from '../../core/executors/loaded-skills.ts';
-import type { ExecutorPool } from '../../core/executors/pool.ts';
+import type { RunStarter } from '../../core/executors/pool.ts';
 import { Admission } from '../../core/jobs/admission.ts';
 import { type RunPace, runPace } from '../../core/jobs/attempt.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
@@ -44,7 +44,7 @@ export interface RunSlices {
 
 /** What this process can run. */
 export interface RunWorker {
-  readonly executors: Pick<ExecutorPool, 'run'>;
+  readonly executors: RunStarter;
   readonly loadedSkills: LoadedSkills;
   /** The turns by queue. */
   readonly turns: ReadonlyMap<JobQueue, Pick<Turns, 'offerSlots' | 'giveBack'>>;

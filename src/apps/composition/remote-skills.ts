@@ -2,7 +2,7 @@
 
 import { parseAllowList } from '../../adapters/egress/allow-list.ts';
 import type { Context } from '../../core/context/context.ts';
-import type { ExecutorPool } from '../../core/executors/pool.ts';
+import type { RunStarter } from '../../core/executors/pool.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { Cipher } from '../../kernel/encryption.ts';
 import { Accounts } from '../../platform/remote-skills/accounts/accounts.ts';
@@ -44,10 +44,10 @@ export function composeRemoteSkills(
 
 /** Runs the skills of services outside by calls, and all others in the executors. */
 export function runnersOf(
-  executors: Pick<ExecutorPool, 'run'>,
+  executors: RunStarter,
   remote: RemoteSkills,
   skills: SkillRegistry,
-): Pick<ExecutorPool, 'run'> {
+): RunStarter {
   return {
     run(request, handlers) {
       const source = skills.sourceOf(request.skill);

@@ -9,7 +9,7 @@ import type { Context } from '../../core/context/context.ts';
 import { RunObservers } from '../../core/context/run-observer.ts';
 import { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
-import type { ExecutorPool } from '../../core/executors/pool.ts';
+import type { RunStarter } from '../../core/executors/pool.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { Turns } from '../../core/jobs/turns.ts';
 import { Weights } from '../../core/jobs/weights.ts';
@@ -161,7 +161,7 @@ function metricsOf({ version, config }: Parts) {
 }
 
 /** Used in a process that takes no jobs, and so never runs any. */
-const noExecutors: Pick<ExecutorPool, 'run'> = {
+const noExecutors: RunStarter = {
   run() {
     throw new Error('This process runs no skills: its ROLES have no worker');
   },

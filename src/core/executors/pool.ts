@@ -30,6 +30,9 @@ export interface PoolStats {
   readonly failedStarts: number;
 }
 
+/** The part of a pool that starts runs: of executors, of services outside, or of both. */
+export type RunStarter = Pick<ExecutorPool, 'run'>;
+
 export interface ExecutorPool {
   /** The skills that the first child found, in the order of the files. */
   readonly definitions: readonly LoadedSkill[];

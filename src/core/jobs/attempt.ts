@@ -4,7 +4,7 @@
  */
 
 import type { Context } from '../context/context.ts';
-import type { ExecutorPool } from '../executors/pool.ts';
+import type { RunStarter } from '../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../executors/run.ts';
 import { Journal } from '../journal/journal.ts';
 import { JournalFault, type Records } from '../journal/records.ts';
@@ -36,7 +36,7 @@ export const runPace: RunPace = { keepLoadedMs: 100, patienceMs: 5_000 };
 /** What the runs of a process share. */
 export interface Runs {
   readonly context: Context;
-  readonly executors: Pick<ExecutorPool, 'run'>;
+  readonly executors: RunStarter;
   readonly skills: SkillRegistry;
   readonly skillSettings: SkillSettings;
   readonly admission: Admission;
