@@ -699,6 +699,36 @@ describe.each(await engines())('on $name', (engine) => {
       await expectGatesConsistent(world);
     });
 
+    test('leaves its place to the job that replaces it, however often, and not to those that wait', async () => {
+      const { world } = await worldOfTwo();
+      const keyed = { jobKey: { key: 'orders', mode: 'replace' } } as const;
+      const [first, other] = [await submit(world, keyed), await submit(world)];
+
+      const second = await submit(world, keyed);
+      const third = await submit(world, keyed);
+
+      const all = [first, second, third, other];
+      expect(await heldBy(world, all)).toEqual([null, null, null, words]);
+      expect(await placesOf(world, all)).toEqual([0, 0, 1, 0]);
+      expect((await world.row(second.id)).replaced_by).toBe(third.id);
+      await expectGatesConsistent(world);
+      expect(await world.attempt(third.id, completed())).toBe(true);
+      expect(await heldBy(world, [other])).toEqual([null]);
+    });
+
+    test('gives its place back where the job that replaces it has other gates, or begins later', async () => {
+      const world = await worldOf({ limit: 1, per: 'user' });
+      const keyed = { jobKey: { key: 'orders', mode: 'replace' }, userId: 'a' } as const;
+      const [first, other] = [await submit(world, keyed), await submit(world, { userId: 'a' })];
+
+      const second = await submit(world, { ...keyed, userId: 'b' });
+      expect(await placesOf(world, [first, second, other])).toEqual([0, 1, 1]);
+      const third = await submit(world, { ...keyed, userId: 'b', timing: { delayMs: 60_000 } });
+
+      expect(await placesOf(world, [second, third, other])).toEqual([0, 0, 1]);
+      await expectGatesConsistent(world);
+    });
+
     test('keeps it from no job of its own organization, nor once it is claimed', async () => {
       const { world, quiet } = await worldOfTwo();
       const [first, second] = [await submit(world), await submit(world)];

@@ -192,9 +192,9 @@ async function acceptAll(
     }
   }
   await keys.record(tx);
-  await jobKeys?.record(tx, settler, context.queue);
+  const placed = await jobKeys?.record(tx, settler, context.queue);
   if (jobs.length === 0) return acceptances;
-  const claimed = await admission.recordNew(tx, jobs, now);
+  const claimed = await admission.recordNew(tx, jobs, now, placed);
   const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
   await recordBeginnings(tx, begun, jobs, now, writer);
   await jobCounts.change(

@@ -153,16 +153,18 @@ export class Admission {
 
   /**
    * Records accepted jobs; claims those that may start in this process at once, and returns them. A job is claimed as
-   * it is recorded where it may begin by its organization's share, and no earlier job of that waits.
+   * it is recorded where it may begin by its organization's share, and no earlier job of that waits. `placed` names those
+   * that have the places of their gates.
    */
   async recordNew(
     tx: Transaction,
     jobs: readonly NewJob[],
     now: number,
+    placed?: ReadonlySet<string>,
   ): Promise<ReadonlySet<NewJob>> {
     const { turns, claimedBy } = this.#worker;
     const claimed = new Set<NewJob>();
-    await this.#holdNew(tx, jobs, now);
+    await this.#holdNew(tx, jobs, now, placed);
     const mayBegin = (job: NewJob) => job.run_at <= now && !job.held_by;
     for (const [name, ofQueue] of turns) {
       const due = jobs.filter((job) => mayBegin(job) && queueOf(job.trigger_type) === name);
@@ -180,7 +182,12 @@ export class Admission {
   }
 
   /** Takes places for the jobs that are due and have gates, or sets where they are held. */
-  async #holdNew(tx: Transaction, jobs: readonly NewJob[], now: number): Promise<void> {
+  async #holdNew(
+    tx: Transaction,
+    jobs: readonly NewJob[],
+    now: number,
+    placed?: ReadonlySet<string>,
+  ): Promise<void> {
     const { places } = this.#parts;
     const gated: (Passing & { organization_id: string; job: NewJob })[] = [];
     for (const job of jobs) {
@@ -189,7 +196,7 @@ export class Admission {
       job.gated = 1;
       job.held_by = null;
       job.concurrency_key ??= null;
-      if (job.run_at <= now)
+      if (job.run_at <= now && !placed?.has(job.id))
         gated.push({ id: job.id, gates, organization_id: job.organization_id, job });
     }
     if (gated.length === 0) return;

@@ -196,7 +196,7 @@ export class HeldJobKeys {
   readonly #held: ReadonlyMap<NewJob, Held>;
   readonly #now: number;
   readonly #given: JobKeyRow[] = [];
-  readonly #replaced: { readonly id: string; readonly replaced_by: string }[] = [];
+  readonly #replaced: { readonly earlier: JobRow; readonly job: NewJob }[] = [];
   readonly #changed: {
     readonly earlier: JobRow;
     readonly job: NewJob;
@@ -240,20 +240,23 @@ export class HeldJobKeys {
     if (isDebounce) job.run_at = runAt;
     // It takes over the turn of the earlier one.
     if (job.run_at <= this.#now) job.run_at = Math.min(job.run_at, dueAt);
-    this.#replaced.push({ id: earlier.id, replaced_by: job.id });
+    this.#replaced.push({ earlier, job });
     this.#given.push({ ...given, first_at: firstAt });
     return { kind: 'accepted', job, replaces: earlier.id };
   }
 
-  /** Records what was decided, and cancels the jobs whose places others take. */
-  async record(tx: Transaction, settler: Settler, queue: Pick<Queue, 'sendHints'>): Promise<void> {
+  /**
+   * Records what was decided, and cancels the jobs whose places others take. The ids of new jobs that have the places of
+   * their gates already.
+   */
+  async record(
+    tx: Transaction,
+    settler: Settler,
+    queue: Pick<Queue, 'sendHints'>,
+  ): Promise<ReadonlySet<string>> {
     const now = this.#now;
     await giveJobKeys(tx, this.#given);
-    if (this.#replaced.length > 0) {
-      const ids = this.#replaced.map(({ id }) => id);
-      await recordReplaced(tx, this.#replaced);
-      await settler.cancelUnclaimed(tx, ids, replacedError);
-    }
+    const placed = await this.#replace(tx, settler);
     const changed = this.#changed.map(({ earlier, job }) => ({
       id: earlier.id,
       conversation_id: earlier.conversation_id,
@@ -280,6 +283,26 @@ export class HeldJobKeys {
         hintInTime(queue, earlier, `${earlier.epoch}-at${runAt}`, runAt, now);
       }
     });
+    return placed;
+  }
+
+  /** Cancels the replaced jobs; the ids of those that take over their places at gates. */
+  async #replace(tx: Transaction, settler: Settler): Promise<ReadonlySet<string>> {
+    const replaced = this.#replaced;
+    if (replaced.length === 0) return new Set();
+    const inTurn = replaced.filter(({ job }) => job.run_at <= this.#now);
+    // Before the cancellation, which passes on the places that are left.
+    const placed = await settler.parts.places.handOver(
+      tx,
+      inTurn.map(({ earlier, job }) => ({ from: earlier, to: job })),
+    );
+    await recordReplaced(
+      tx,
+      replaced.map(({ earlier, job }) => ({ id: earlier.id, replaced_by: job.id })),
+    );
+    const ids = replaced.map(({ earlier }) => earlier.id);
+    await settler.cancelUnclaimed(tx, ids, replacedError);
+    return placed;
   }
 }
 

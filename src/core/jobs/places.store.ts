@@ -99,6 +99,21 @@ export function forgetPlaces(tx: Transaction, ids: readonly string[]): Promise<v
   return tx.each(forget, [{ ids }]);
 }
 
+const handOver = statement<{ from: string; to: string }>()((db, p) =>
+  db
+    .updateTable('places')
+    .set({ job_id: p('to') })
+    .where('job_id', '=', p('from')),
+);
+
+/** Gives the places of jobs to others; the transaction has locked their gates. */
+export function handPlacesOver(
+  tx: Transaction,
+  pairs: readonly { readonly from: string; readonly to: string }[],
+): Promise<void> {
+  return tx.each(handOver, pairs);
+}
+
 type Call = Pick<PlacesTable, 'job_id' | 'n'>;
 
 /** The places that a call has, and where it waits. */

@@ -26,6 +26,7 @@ import { holdAt, listGatedWorks, markAllGated, markGated } from './held-jobs.sto
 import type { ClaimedJob } from './jobs.store.ts';
 import {
   forgetPlacesOfCall,
+  handPlacesOver,
   listCalls,
   listGatesOfJobs,
   listPlacesOfCall,
@@ -46,6 +47,12 @@ interface CallOfRun {
 }
 
 type Gated = { readonly id: string; readonly gated: number };
+
+/** A job that was let go and not claimed, and the new one that takes its place. */
+interface Replacement {
+  readonly from: Gated;
+  readonly to: GatedWork & { readonly id: string };
+}
 
 export class Places {
   readonly #context: Context;
@@ -124,6 +131,31 @@ export class Places {
     const places = ids.length === 0 ? [] : await listGatesOfJobs(tx, { ids });
     const names = made.flatMap((work) => this.gatesOf(work).map(({ name }) => name));
     await lockGates(tx, [...new Set([...names, ...places.map(({ gate }) => gate)])]);
+  }
+
+  /**
+   * Gives the places that jobs have to those that replace them, where these need just the same; the ids of those that have
+   * them now. The transaction has locked the gates. Else the place would go to others while its key waits anew.
+   */
+  async handOver(
+    tx: Transaction,
+    replacements: readonly Replacement[],
+  ): Promise<ReadonlySet<string>> {
+    const gated = replacements.filter(({ from }) => from.gated === 1);
+    if (gated.length === 0) return new Set();
+    const own = await listPlacesOfJobs(tx, { ids: gated.map(({ from }) => from.id) });
+    const places = new Set(own.map(({ gate, job_id }) => placeOf(gate, job_id)));
+    const counts = Map.groupBy(own, ({ job_id }) => job_id);
+    const same = gated.filter(({ from, to }) => {
+      const gates = this.gatesOf(to);
+      const isSame = gates.every(({ name }) => places.has(placeOf(name, from.id)));
+      return isSame && gates.length > 0 && counts.get(from.id)?.length === gates.length;
+    });
+    await handPlacesOver(
+      tx,
+      same.map(({ from, to }) => ({ from: from.id, to: to.id })),
+    );
+    return new Set(same.map(({ to }) => to.id));
   }
 
   /** Takes places for jobs that are being accepted; at which gate each of the others is to be held, by id. */
