@@ -66,6 +66,12 @@ async function requestsDuring(work: () => Promise<unknown>) {
   >;
 }
 
+/** Failed calls that the metric counts to credentials. */
+async function callsRefusedForCredentials(): Promise<number> {
+  const { text } = await world.platform.request('GET', '/metrics');
+  return Number(/^service_model_calls_total\{outcome="credentials"\} (\d+)$/m.exec(text)?.[1]);
+}
+
 /** With which key a request was made; undefined when with none. */
 const keyOf = ({ protocol, headers }: RecordedRequest): string | undefined =>
   protocol === 'messages'
@@ -208,8 +214,10 @@ describe.each([
         .execute();
     });
 
+    const before = await callsRefusedForCredentials();
     const failed = await failureOf(thinker);
 
+    expect(await callsRefusedForCredentials()).toBe(before + 1);
     expect([...failed.own, ...failed.platform]).toEqual([]);
     expect(failed.message).toBe(
       `The stored API key for ${provider} cannot be decrypted: it was stored under another ENCRYPTION_KEY; store it again`,

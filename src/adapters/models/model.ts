@@ -202,4 +202,6 @@ export class ModelError extends Error {
 export interface Models {
   /** Calls a model; throws only ModelErrors. */
   call(call: ModelCall): Promise<ModelAnswer>;
+  /** Counts a call that could not be made, because its settings could not be read. */
+  countUnmade(fault: ModelFault): void;
 }

@@ -42,7 +42,10 @@ beforeEach(() => {
 const silence = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
 const clock = { now: () => noon, monotonic: () => 0 };
 
-function modelsFor(settings: Partial<ProviderSettings> = {}, silent = silence): Models {
+function modelsFor(
+  settings: Partial<ProviderSettings> = {},
+  silent = silence,
+): Pick<Models, 'call'> {
   const models = new ProviderModels({ clock, silence: silent });
   return {
     call: (call) => models.call({ ...call, settings: { ...settingsOf(call.model), ...settings } }),

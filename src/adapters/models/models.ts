@@ -63,6 +63,10 @@ export class ProviderModels implements Models {
     }
   }
 
+  countUnmade(fault: ModelFault): void {
+    this.#onCall({ outcome: fault, tookMs: 0 });
+  }
+
   async #makeCall(call: ModelCall): Promise<ModelAnswer> {
     const { provider, name } = partsOfModel(call.model);
     const access = accessTo(provider, call.settings);

@@ -1,6 +1,6 @@
 /** The thinking of one attempt: what its requests, its calls of models and its tools share. */
 
-import type { Models, ToolMessage } from '../../adapters/models/model.ts';
+import { ModelError, type Models, type ToolMessage } from '../../adapters/models/model.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Context } from '../context/context.ts';
@@ -62,6 +62,16 @@ export interface ActiveGeneration {
 /** Reports to the clients that follow the job. */
 export function report({ run }: ThinkingAttempt, report: Report): void {
   streamOf(run).add(report);
+}
+
+/** How the run reaches the provider of a model; that this cannot be read counts as a failed call. */
+export async function settingsFor({ parts, run }: ThinkingAttempt, model: string) {
+  try {
+    return await parts.credentials.settingsForModel(run.job.organization_id, model);
+  } catch (error) {
+    if (error instanceof ModelError) parts.models.countUnmade(error.fault);
+    throw error;
+  }
 }
 
 export function log(attempt: ThinkingAttempt, message: string): void {

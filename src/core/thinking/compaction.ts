@@ -13,7 +13,7 @@ import {
 } from '../../adapters/models/model.ts';
 import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { cleanText } from '../../kernel/text.ts';
-import { type ActiveGeneration, log } from './attempt.ts';
+import { type ActiveGeneration, log, settingsFor } from './attempt.ts';
 import { estimateOf, failedEnd, lengthOf } from './call-ends.ts';
 import {
   type Covered,
@@ -139,12 +139,10 @@ async function call(
   prompt: string,
 ): Promise<ModelAnswer> {
   try {
-    const { models, credentials } = attempt.parts;
-    const { organization_id } = attempt.run.job;
-    return await models.call({
+    return await attempt.parts.models.call({
       ...generation.call,
       model: begun.model,
-      settings: await credentials.settingsForModel(organization_id, begun.model),
+      settings: await settingsFor(attempt, begun.model),
       system,
       schema: undefined,
       // The agent's settings are for its answers, and not every model accepts them.

@@ -17,7 +17,13 @@ import {
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
 import { yieldSlot } from '../jobs/attempt.ts';
-import { type ActiveGeneration, log, report, type ThinkingAttempt } from './attempt.ts';
+import {
+  type ActiveGeneration,
+  log,
+  report,
+  settingsFor,
+  type ThinkingAttempt,
+} from './attempt.ts';
 import {
   BudgetCutError,
   estimateOf,
@@ -238,12 +244,11 @@ async function stream(
     report(attempt, { type: 'token', data: { step: call.n, text } }),
   );
   try {
-    const { models, credentials } = attempt.parts;
-    return await models.call({
+    return await attempt.parts.models.call({
       ...generation.call,
       ...taken,
       model,
-      settings: await credentials.settingsForModel(attempt.run.job.organization_id, model),
+      settings: await settingsFor(attempt, model),
       messages,
       tools,
       maxOutputTokens: call.output,
