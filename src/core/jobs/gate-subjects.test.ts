@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { limitInWords, limitOf, subjectOf } from './gate-subjects.ts';
+import { limitInWords, limitOf, subjectOf, withoutOtherKeys } from './gate-subjects.ts';
 import {
   gatesOf,
   limitOfAgent,
@@ -65,4 +65,12 @@ test.each([
 ])('%s is named with whose it is', (gate, words, type, id, organizationId) => {
   expect(limitInWords(limitOf(gate))).toBe(words);
   expect(subjectOf(limitOf(gate))).toEqual({ type, id, organizationId });
+});
+
+test('a key is shown to itself alone', () => {
+  const gate = limitOfKey('k1');
+
+  expect(withoutOtherKeys(gate, 'k1')).toBe(gate);
+  expect(withoutOtherKeys(gate, 'k2')).toBe('max_concurrency of API key');
+  expect(withoutOtherKeys(limitOfOrganization('acme'), 'k2')).toBe(limitOfOrganization('acme'));
 });

@@ -30,6 +30,12 @@ export function subjectOf(limit: string): GateSubject | null {
   return { type: 'agent', id, organizationId };
 }
 
+/** A gate without the id of the API key that it limits, unless it is `keyId`. */
+export function withoutOtherKeys(gate: string, keyId: string): string {
+  const subject = subjectOf(gate);
+  return subject?.type === 'api_key' && subject.id !== keyId ? waitingFor(gate) : gate;
+}
+
 /** The limit or pause with whose it is, such as `pause of organization acme`. */
 export function limitInWords(limit: string): string {
   const subject = subjectOf(limit);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
 import {
+  asKnownTo,
   type FoundPlaces,
   holdsOfLimits,
   holdsOfOrganization,
@@ -212,5 +213,27 @@ test('a limit at which calls of running jobs wait holds them, also where no job 
   expect(holds.map(({ code, message }) => [code, message.split(':', 1)[0]])).toEqual([
     ['limit', '2 calls of running jobs wait for a place'],
     ['paused', '1 call of running jobs waits for a place'],
+  ]);
+});
+
+test('a key learns the id of no other key', () => {
+  const limitOf = (id: string) => `max_concurrency of API key = ${id}`;
+  const jobs = group(
+    'acme',
+    6,
+    0,
+    [1],
+    [
+      [limitOf('k1'), 3],
+      [limitOf('k2'), 1],
+      [limitOf('k3'), 1],
+    ],
+  );
+
+  const holds = holdsOfLimits(asKnownTo('k1', jobs));
+
+  expect(holds.map(({ message, subject }) => [message, subject?.id])).toEqual([
+    [expect.stringContaining('3 jobs wait for a place: max_concurrency of API key k1.'), 'k1'],
+    [expect.stringContaining('2 jobs wait for a place: max_concurrency of API key.'), undefined],
   ]);
 });

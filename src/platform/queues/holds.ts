@@ -1,5 +1,10 @@
 /** Why jobs wait: what holds the jobs of a queue, an organization or a skill, in words. Pure. */
-import { type GateSubject, limitInWords, subjectOf } from '../../core/jobs/gate-subjects.ts';
+import {
+  type GateSubject,
+  limitInWords,
+  subjectOf,
+  withoutOtherKeys,
+} from '../../core/jobs/gate-subjects.ts';
 import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { mayBegin } from '../../core/jobs/turns.ts';
@@ -179,6 +184,19 @@ const share = (own: number, slots: number): Hold => ({
 
 /** Whether no job of a queue waits for anything but a place at a limit. */
 export const isHeld = ({ waiting, held }: JobGroup['byQueue'][JobQueue]) => waiting <= held;
+
+/** The jobs as a key knows them: ids of other keys are left out of their limits. */
+export function asKnownTo(keyId: string, group: JobGroup): JobGroup {
+  const known = (gates: ReadonlyMap<string, number>) => {
+    const counted = new Map<string, number>();
+    for (const [gate, n] of gates) {
+      const name = withoutOtherKeys(gate, keyId);
+      counted.set(name, (counted.get(name) ?? 0) + n);
+    }
+    return counted;
+  };
+  return { ...group, limits: known(group.limits), calls: known(group.calls) };
+}
 
 /** The limits at which waiting jobs are held, and calls of running ones; those that hold the most first. */
 export function holdsOfLimits({ limits, calls, waiting, read }: JobGroup): Hold[] {

@@ -21,10 +21,12 @@ import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import type { Weights } from '../../core/jobs/weights.ts';
 import type { LimitScope } from '../../core/skills/definition.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import type { ThisProcess } from '../processes/this-process.ts';
 import { readQueuedDeliveries } from '../webhooks/queued-deliveries.ts';
 import {
+  asKnownTo,
   type Hold,
   holdsOfLimits,
   holdsOfOrganization,
@@ -58,14 +60,16 @@ export class QueueState {
     this.#parts = parts;
   }
 
-  /** What an organization has in the queues. */
-  async ofOrganization(organizationId: string) {
+  /** What the organization of a key has in the queues. */
+  async ofOrganization({ organizationId, keyId }: Pick<Caller, 'organizationId' | 'keyId'>) {
     const [jobs, { hasWorkers, isLoaded }] = await Promise.all([
       readQueuedJobs(this.#context, organizationId),
       this.#places(),
     ]);
     const now = this.#context.clock.now();
-    const holdsOf = (group: JobGroup) => holdsOfOwn(group, hasWorkers, now);
+    const known = (group: JobGroup) => asKnownTo(keyId, group);
+    const holdsOf = (group: JobGroup) => holdsOfOwn(known(group), hasWorkers, now);
+    const ofSkill = skillHolds(isLoaded);
     const [own] = jobs.organizations.data;
     return {
       as_of: timestamp(now),
@@ -74,8 +78,8 @@ export class QueueState {
         held_by: holdsOf(group).map(shownHold),
       })),
       organizations: this.#groupsOf('organization', jobs.organizations, holdsOf),
-      skills: this.#groupsOf('skill', jobs.skills, skillHolds(isLoaded)),
-      agents: this.#groupsOf('agent', jobs.agents, holdsOfLimits),
+      skills: this.#groupsOf('skill', jobs.skills, (group) => ofSkill(known(group))),
+      agents: this.#groupsOf('agent', jobs.agents, (group) => holdsOfLimits(known(group))),
       held_by: own === undefined ? [] : holdsOf(own).map(shownHold),
     };
   }

@@ -19,9 +19,7 @@ export function queueRoutes(server: Server, state: QueueState) {
     description: `By queue, skill and agent: waiting, running and later jobs, the oldest one, and what holds them. ${reads}`,
     response: { 200: OwnQueue, ...apiRefusals() },
   };
-  server.get('/api/queue', { schema }, (request) =>
-    state.ofOrganization(callerOf(request).organizationId),
-  );
+  server.get('/api/queue', { schema }, (request) => state.ofOrganization(callerOf(request)));
 }
 
 /** Below `/admin`. */
