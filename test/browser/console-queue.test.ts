@@ -208,6 +208,34 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors.filter((one) => !one.includes('400'))).toEqual([]);
   });
 
+  test.each([
+    ['Limit', 'Save the limit', 'queue'],
+    ['Weight', 'Save the weight', 'weight'],
+  ])('%s cannot be saved before what is set was read', async (item, verb, path) => {
+    const { page, platform } = world;
+    const tenant = await newTenant(platform);
+    await tenant.start(echo, { text: 'x' }, later);
+    const address = `**/admin/organizations/${tenant.organization}/${path}`;
+    const sent: string[] = [];
+    await page.route(address, (route) => {
+      sent.push(route.request().method());
+      const body = JSON.stringify({ error: 'forbidden', message: 'It cannot be read' });
+      return route.fulfill({ status: 403, contentType: 'application/json', body });
+    });
+
+    await world.open('/queue');
+    await page.getByLabel(`What can be done with ${tenant.organization}`).click();
+    await page.getByRole('menuitem', { name: item }).click();
+    const dialog = dialogOf(page);
+    await dialog.getByText('It cannot be read').waitFor();
+
+    expect(await dialog.getByRole('button', { name: verb }).isDisabled()).toBe(true);
+    await dialog.getByRole('button', { name: 'Cancel' }).press('Control+Enter');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    expect(sent).not.toContain('PUT');
+    await page.unroute(address);
+  });
+
   test('where the limit of requests is reached, a change of all jobs waits for as long as it is told, or is stopped', async () => {
     const { page, platform } = world;
     const tenant = await newTenant(platform);

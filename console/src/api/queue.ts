@@ -46,6 +46,7 @@ export const limitQuery = ({ type, id }: Limited) =>
       type === 'agent'
         ? get('/api/agents/{agentId}/queue', { path: { agentId: id } })
         : get('/admin/organizations/{organizationId}/queue', { path: { organizationId: id } }),
+    gcTime: 0,
   });
 
 export const setLimit = ({ type, id }: Limited, limit: number | null): Promise<unknown> => {

@@ -10,6 +10,7 @@ export function FormDialog<Result>({
   description,
   wide = false,
   verb,
+  isReady = true,
   fields,
   act,
   done,
@@ -21,6 +22,8 @@ export function FormDialog<Result>({
   description?: ReactNode;
   wide?: boolean;
   verb: string;
+  /** Whether the fields have what they begin with. */
+  isReady?: boolean;
   /** The fields that show their issues themselves. */
   fields: readonly string[];
   act: () => Promise<Result>;
@@ -38,6 +41,7 @@ export function FormDialog<Result>({
         fields={fields}
         verb={verb}
         busy={save.isPending}
+        isReady={isReady}
         onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
         onCancel={onClose}
       >

@@ -10,6 +10,7 @@ import { submitOnCtrlEnter } from './submit-keys.ts';
 export function FormFrame({
   verb,
   busy,
+  isReady = true,
   error,
   fields,
   onSubmit,
@@ -19,6 +20,8 @@ export function FormFrame({
   /** The label of the button: `Create schedule`. */
   verb: string;
   busy: boolean;
+  /** Whether the fields have what they begin with, so that it can be sent. */
+  isReady?: boolean;
   error: unknown;
   fields: readonly string[];
   onSubmit: () => void;
@@ -30,7 +33,7 @@ export function FormFrame({
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        if (!busy) onSubmit();
+        if (isReady && !busy) onSubmit();
       }}
       onKeyDown={submitOnCtrlEnter}
       className="flex flex-col gap-4"
@@ -39,7 +42,7 @@ export function FormFrame({
       <FormProblem error={error} fields={fields} />
       <div className="sticky -bottom-5 -mx-5 -mb-5 flex justify-end gap-2 rounded-b-xl border-t bg-surface px-5 py-3.5">
         <Button onClick={onCancel}>Cancel</Button>
-        <Button type="submit" look="primary" busy={busy}>
+        <Button type="submit" look="primary" busy={busy} disabled={!isReady}>
           {verb}
         </Button>
       </div>

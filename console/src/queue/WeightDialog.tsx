@@ -4,6 +4,7 @@ import { setWeight, weightQuery } from '../api/queue.ts';
 import { FormDialog } from '../forms/FormDialog.tsx';
 import { numberOf } from '../forms/numbers.ts';
 import { issueOf, NumberField } from '../ui/Field.tsx';
+import { Loaded } from '../ui/Loading.tsx';
 
 /** How many slots an organization gets beside others that wait. */
 export function WeightDialog({
@@ -13,14 +14,15 @@ export function WeightDialog({
   organizationId: string;
   onClose: () => void;
 }) {
-  const { data } = useQuery(weightQuery(organizationId));
+  const query = useQuery(weightQuery(organizationId));
   const [typed, setTyped] = useState<string | null>(null);
-  const text = typed ?? `${data?.weight ?? ''}`;
+  const text = typed ?? `${query.data?.weight ?? ''}`;
   return (
     <FormDialog
       title={`Weight of ${organizationId}`}
       description="Its share of the slots while other organizations wait for one. Runs are not interrupted."
       verb="Save the weight"
+      isReady={query.data !== undefined}
       fields={['weight']}
       act={() => setWeight(organizationId, numberOf(text))}
       done="The weight is saved"
@@ -28,14 +30,18 @@ export function WeightDialog({
       onClose={onClose}
     >
       {(error) => (
-        <NumberField
-          label="Weight"
-          hint="1 to 100. With 2 it gets twice as many slots as an organization with 1, the default."
-          error={issueOf(error, 'weight')}
-          value={text}
-          inputMode="numeric"
-          onValue={setTyped}
-        />
+        <Loaded query={query} lines={2}>
+          {() => (
+            <NumberField
+              label="Weight"
+              hint="1 to 100. With 2 it gets twice as many slots as an organization with 1, the default."
+              error={issueOf(error, 'weight')}
+              value={text}
+              inputMode="numeric"
+              onValue={setTyped}
+            />
+          )}
+        </Loaded>
       )}
     </FormDialog>
   );
