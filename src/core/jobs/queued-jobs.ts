@@ -95,8 +95,8 @@ export async function readQueuedJobs(
   const { read } = database;
   const now = clock.now();
   const busy = organizationId === null ? await findBusyOrganizations(read, now) : null;
-  const ids = organizationId === null ? choose(busy?.organizations ?? []) : [organizationId];
-  const isPart = busy !== null && busy.organizations.length > ids.length;
+  const ids = organizationId === null ? choose(busy ?? []) : [organizationId];
+  const isPart = busy !== null && busy.length > ids.length;
   const ofEach = Math.max(readOfEachMin, Math.ceil(readMax / (ids.length || 1)));
   const [kept, woken, calling, queued, { due, later }, oldest, ofQueues] = await Promise.all([
     countUnendedKinds(read, ids, keptMax),
@@ -126,7 +126,7 @@ export async function readQueuedJobs(
     queues: jobQueues.map((name) => queues.get(name) ?? newGroup(name, null)),
     organizations: {
       ...ofOrganizations,
-      total: isPart ? busy.organizations.length : ofOrganizations.total,
+      total: isPart ? busy.length : ofOrganizations.total,
     },
     skills: groupsOf(skills),
     agents: groupsOf(agents),

@@ -43,11 +43,8 @@ async function countFirst(
   return new Map(rows.map(({ id, n }) => [id, Number(n)]));
 }
 
-/** Organizations with jobs that have not ended; `isCut` says whether there may be more. */
-export async function findBusyOrganizations(
-  db: Handle,
-  now: number,
-): Promise<{ organizations: BusyOrganization[]; isCut: boolean }> {
+/** Organizations with jobs that have not ended, as far as these rows were read. */
+export async function findBusyOrganizations(db: Handle, now: number): Promise<BusyOrganization[]> {
   const [walked, longestDue, active, suspended] = await Promise.all([
     walkQueued(db),
     countFirst(db, sql`status = 'queued' and due_at <= ${now}`),
@@ -65,13 +62,10 @@ export async function findBusyOrganizations(
       (select run_at from jobs where organization_id = asked.id and ${queued}
         order by run_at limit 1) as first
     from ${givenIds(db, [...ids])} as asked`.execute(db.kysely);
-  return {
-    organizations: rows.map((row) => ({
-      id: row.id,
-      due: Number(row.due),
-      first: row.first === null ? null : Number(row.first),
-      running: active.get(row.id) ?? 0,
-    })),
-    isCut: walked.length >= walkMax,
-  };
+  return rows.map((row) => ({
+    id: row.id,
+    due: Number(row.due),
+    first: row.first === null ? null : Number(row.first),
+    running: active.get(row.id) ?? 0,
+  }));
 }

@@ -7,7 +7,7 @@ import { OwnQueue, WholeQueue } from './queues.schemas.ts';
 
 const tags = ['Queue'];
 const reads =
-  'However many jobs wait, it reads the kept counts and at most some thousand jobs, so it may be called every few seconds.';
+  'However many jobs wait, it reads a bounded number of kept counts and of jobs, most of these in indexes alone: for a key some ten thousand, of all organizations some hundred thousand at most.';
 
 /** Below `/api`. */
 export function queueRoutes(server: Server, state: QueueState) {
