@@ -56,6 +56,28 @@ test('jobs of all organizations together, single ones and those of a batch, neve
   expect([read().length, most(read(), 5_000)]).toEqual([8, 4]);
 });
 
+test('a skill is read with the limits that it has', async () => {
+  const tenant = await newTenant(world.platform);
+  const read = async (skill: string) => {
+    const { body } = await tenant.get(`/api/skills/${skill}`);
+    return [body.concurrency, body.rate, body.slows_down];
+  };
+
+  expect(await read(pacedForEach)).toEqual([
+    undefined,
+    [{ limit: 1, per_seconds: 2, per: 'organization' }],
+    undefined,
+  ]);
+  expect(await read('limited/v1.0/by-client')).toEqual([
+    [{ limit: 1, per: 'client-key' }],
+    undefined,
+    undefined,
+  ]);
+  expect(await read(unpaced)).toEqual([undefined, undefined, undefined]);
+  const slows = 'limited/v1.0/slows-down';
+  expect(await read(slows)).toEqual([undefined, undefined, true]);
+});
+
 test('skills that code calls wait instead of failing, a call of the own skill too', async () => {
   const tenant = await newTenant(world.platform);
   const { log, read } = beginnings();

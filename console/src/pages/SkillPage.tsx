@@ -12,6 +12,7 @@ import {
   skillsQuery,
 } from '../api/skills.ts';
 import { useIsAdministrator } from '../shell/session.ts';
+import { limitTexts } from '../skills/limits.ts';
 import { RunTab } from '../skills/RunTab.tsx';
 import { SchemaTable } from '../skills/SchemaTable.tsx';
 import { MissingSettings, SettingsTab } from '../skills/SettingsTab.tsx';
@@ -55,6 +56,7 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
   const navigate = route.useNavigate();
   const isAdministrator = useIsAdministrator();
   const { data: config } = useQuery(skillConfigQuery(skill.id));
+  const limits = limitTexts(skill);
   const open = (value: string) =>
     void navigate({ search: (before) => ({ ...before, tab: value }), replace: true });
   return (
@@ -75,6 +77,7 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
       <p className="-mt-2 max-w-3xl leading-relaxed text-pretty text-muted">
         <Words text={skill.description} />
       </p>
+      {limits.length > 0 && <p className="text-[13px] text-muted">Limits: {limits.join(' · ')}</p>}
       {tab !== 'settings' && <MissingSettings config={config} onOpen={() => open('settings')} />}
       <Tabs
         value={tab}

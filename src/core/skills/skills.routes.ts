@@ -7,6 +7,7 @@ import { FilterText, SkillPath, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { hasScopes } from '../../kernel/caller.ts';
 import { timestamp } from '../../kernel/clock.ts';
+import { limitsOf, ratesOf } from './limits.ts';
 import type { Skill, SkillRegistry } from './registry.ts';
 import type { SkillSettings } from './settings.ts';
 import { FullSkill, IncludedParts, LeftOut, ListedSkill, listedExample } from './skills.schemas.ts';
@@ -246,5 +247,21 @@ function skillDetail(skill: Skill, { include }: { include?: string } = {}) {
     parameters_schema: skill.parameters as Record<string, unknown>,
     output_schema: skill.output as Record<string, unknown>,
     ...(include === undefined ? {} : { examples: [...skill.examples] }),
+    ...limitsOnWire(skill),
+  };
+}
+
+/** The limits that a skill has; what it has not is left out. */
+function limitsOnWire({ concurrency, rate, slowsDown }: Skill) {
+  const atATime = limitsOf(concurrency).map(({ limit, per }) => ({ limit, per }));
+  const starts = ratesOf(rate).map(({ limit, perSeconds = 0, per }) => ({
+    limit,
+    per_seconds: perSeconds,
+    per,
+  }));
+  return {
+    ...(atATime.length > 0 && { concurrency: atATime }),
+    ...(starts.length > 0 && { rate: starts }),
+    ...(slowsDown && { slows_down: true }),
   };
 }

@@ -1,6 +1,7 @@
 /** What skills look like on the wire. */
 import { Type } from 'typebox';
 import { FreeObject, Id, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import { limitScopes } from './limits.ts';
 import { Setting } from './settings.routes.ts';
 
 const listed = {
@@ -42,6 +43,7 @@ const examples = Type.Array(
   }),
   { description: 'Example inputs with their outputs.' },
 );
+const per = Words(limitScopes);
 export const FullSkill = Type.Object(
   {
     ...listed,
@@ -51,6 +53,28 @@ export const FullSkill = Type.Object(
     config: Type.Optional(
       Type.Array(Setting, {
         description: 'The settings that it declares; absent when it declares none.',
+      }),
+    ),
+    concurrency: Type.Optional(
+      Type.Array(Type.Object({ limit: Type.Integer({ minimum: 1 }), per }), {
+        description: 'How many of its runs go on at a time; absent for any number.',
+      }),
+    ),
+    rate: Type.Optional(
+      Type.Array(
+        Type.Object({
+          limit: Type.Integer({ minimum: 1 }),
+          per_seconds: Type.Integer({ minimum: 1 }),
+          per,
+        }),
+        {
+          description: 'How many of its runs start within so many seconds; absent for any number.',
+        },
+      ),
+    ),
+    slows_down: Type.Optional(
+      Type.Boolean({
+        description: 'true: a refusal by a service puts off all its runs; else absent.',
       }),
     ),
   },

@@ -1842,6 +1842,21 @@ export interface components {
             }[];
             /** @description The settings that it declares; absent when it declares none. */
             config?: components["schemas"]["SkillSetting"][];
+            /** @description How many of its runs go on at a time; absent for any number. */
+            concurrency?: {
+                limit: number;
+                /** @enum {string} */
+                per: "platform" | "organization" | "agent" | "user" | "key" | "client-key";
+            }[];
+            /** @description How many of its runs start within so many seconds; absent for any number. */
+            rate?: {
+                limit: number;
+                per_seconds: number;
+                /** @enum {string} */
+                per: "platform" | "organization" | "agent" | "user" | "key" | "client-key";
+            }[];
+            /** @description true: a refusal by a service puts off all its runs; else absent. */
+            slows_down?: boolean;
         };
         SkillReload: {
             /**
