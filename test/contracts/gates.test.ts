@@ -16,6 +16,7 @@ import { moveHeld } from '../../src/core/jobs/held-jobs.store.ts';
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
 import { readQueuedJobs } from '../../src/core/jobs/queued-jobs.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
@@ -35,6 +36,13 @@ const facts = (name: string, concurrency: SkillConcurrency | SkillConcurrency[] 
 });
 const limited = { category: 'test', name: 'limited', version: 'v1.0' };
 const words = 'concurrency of test/v1.0/limited';
+/** The gate of this limit. */
+const gate = words;
+/** A place of a job at it. */
+const placeAt = (job_id: string) => ({
+  ...{ gate, job_id, n: 0, organization_id: 'default' },
+  ...{ is_held: 1, since: newId() },
+});
 
 /** What a gate records has to fit the jobs: places only of jobs that may begin or run, and a row for each gate with waits. */
 async function expectGatesConsistent({ database }: JobsWorld) {
@@ -247,6 +255,20 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await placesOf(world, [second])).toEqual([2]);
     },
   );
+
+  test('a job begins that has a place although it was read before it was marked', async () => {
+    const world = await worldOf([]);
+    const job = await submit(world);
+    await limitTo(world, { limit: 1 });
+    await world.database.write((tx) =>
+      tx.kysely.insertInto('places').values(placeAt(job.id)).execute(),
+    );
+    expect((await world.row(job.id)).gated).toBe(0);
+
+    expect(await world.attempt(job.id, completed())).toBe(true);
+
+    expect(await placesOf(world, [job])).toEqual([0]);
+  });
 
   test('places go round over organizations, and to the higher priority within one', async () => {
     const world = await worldOf({ limit: 1 });
@@ -784,6 +806,41 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await heldBy(world, [second])).toEqual([null]);
       expect(await world.attempt(second.id, completed())).toBe(true);
       await expectGatesConsistent(world);
+    });
+
+    test('the place of a job that is held', async () => {
+      const world = await worldOf({ limit: 1 });
+      const [first, second] = [await submit(world), await submit(world)];
+      await world.attempt(first.id, completed());
+      await world.database.write((tx) =>
+        tx.kysely.updateTable('jobs').set({ held_by: gate }).where('id', '=', second.id).execute(),
+      );
+
+      await world.recovery.sweep();
+
+      expect(await heldBy(world, [second])).toEqual([null]);
+      expect(await world.attempt(second.id, completed())).toBe(true);
+      await expectGatesConsistent(world);
+    });
+
+    test('what makes one gate fail keeps no other gate waiting', async () => {
+      const world = await worldOf({ limit: 1, per: 'user' }, { freeSlots: () => 0 });
+      const ofA = [await submit(world, { userId: 'a' }), await submit(world, { userId: 'a' })];
+      const ofB = [await submit(world, { userId: 'b' }), await submit(world, { userId: 'b' })];
+      const [a, b] = [ofA[1] as JobRow, ofB[1] as JobRow];
+      const gateOfA = (await world.row(a.id)).held_by ?? '';
+      await world.database.write(async (tx) => {
+        await tx.kysely.deleteFrom('places').execute();
+        // The job would get this one a second time.
+        await tx.kysely
+          .insertInto('places')
+          .values({ ...placeAt(a.id), gate: gateOfA, is_held: -1 })
+          .execute();
+      });
+
+      await world.recovery.sweep();
+
+      expect(await heldBy(world, [b])).toEqual([null]);
     });
 
     test('places of jobs that are gone', async () => {

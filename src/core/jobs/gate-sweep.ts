@@ -38,6 +38,15 @@ const unclaimedMs = 2_000;
 /** How long a call has waited before it may be part of a circle: most waits are shorter. */
 const circleMs = 1_000;
 
+/** Whether a place keeps nothing going: its job has ended, or is held at a gate. */
+function hasNoUse({
+  status,
+  held_by,
+}: Awaited<ReturnType<typeof listPlacesBehind>>[number]): boolean {
+  if (status === null || isFinal(status)) return true;
+  return held_by !== null && (status === 'queued' || status === 'waiting');
+}
+
 export class GateSweep {
   readonly #context: Context;
   readonly #free: FreePlaces;
@@ -66,8 +75,17 @@ export class GateSweep {
     const tooLong = await this.#uses.starts.tooLong(read, names);
     const isFree = (name: string) =>
       tooLong.has(name) || (counts.get(name) ?? 0) < this.#free.limitOf(name);
-    for (const name of names) if (isFree(name)) await this.#free.passOnNow(name);
+    for (const name of names) if (isFree(name)) await this.#passOn(name);
     await this.#takeBack(names.filter((name) => !isFree(name)));
+  }
+
+  /** Passes on the places of a gate; where this fails the sweep goes on with the others. */
+  async #passOn(gate: string): Promise<void> {
+    try {
+      await this.#free.passOnNow(gate);
+    } catch (err) {
+      this.#context.log.warn({ err, gate }, 'places of a gate are not passed on');
+    }
   }
 
   /** Holds jobs again that were let go and not claimed, at gates where work of others waits. They keep their rank. */
@@ -119,9 +137,9 @@ export class GateSweep {
     const { read } = database;
     const places = await listPlacesBehind(read, { after: this.#after.job, limit: rowsMax });
     this.#after.job = places.length < rowsMax ? '' : (places.at(-1)?.job_id ?? '');
-    const ended = places.filter(({ status }) => status === null || isFinal(status));
-    if (ended.length > 0) {
-      const ids = [...new Set(ended.map(({ job_id }) => job_id))];
+    const left = places.filter(hasNoUse);
+    if (left.length > 0) {
+      const ids = [...new Set(left.map(({ job_id }) => job_id))];
       await database.write((tx) => this.#free.giveUp(tx, ids));
     }
     const begun = (await listBegunHeld(read, { limit: rowsMax })).map(({ id }) => id);

@@ -189,7 +189,8 @@ export class Places {
     const gated = rows.filter((row) => row.gated === 1).map(({ id }) => id);
     const earlier = gated.length === 0 ? [] : await listGatesOfJobs(tx, { ids: gated });
     await lockGates(tx, [...names, ...earlier.map(({ gate }) => gate)]);
-    const own = earlier.length === 0 ? [] : await listPlacesOfJobs(tx, { ids: gated });
+    // Of all of them: one may have got its places, and its mark, while this transaction waited for the gates.
+    const own = await listPlacesOfJobs(tx, { ids: rows.map(({ id }) => id) });
     const owned = new Set(own.map(({ gate, job_id }) => placeOf(gate, job_id)));
     const decided = passGates(works, await this.uses.of(tx, names), owned);
     const byGate = Map.groupBy(decided.held, ({ gate }) => gate);
