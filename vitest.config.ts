@@ -110,7 +110,7 @@ const sameOnCluster = [
   'skill-settings-used',
 ].map((name) => `test/http/${name}.test.ts`);
 /** What finds more the longer it runs: `npm run soak` (test/support/soak.ts). */
-const soakOnly = ['test/faults/{alerts,cluster-chaos,first-start,packages}.test.ts'];
+const soakOnly = ['test/faults/{alerts,cluster-chaos,executable,first-start,packages}.test.ts'];
 const soaks = [
   ...soakOnly,
   'test/contracts/{gates,jobs-random,memories,schedules-tick,usage-random}.test.ts',

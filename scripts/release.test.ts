@@ -82,7 +82,7 @@ function repository(options: { repository?: string; failing?: string; published?
 }
 
 const looks = ['git status --porcelain', 'git tag --list'];
-const makes = ['npm run verify', 'npm run packages -- --systems all'];
+const makes = ['npm run verify', 'npm run packages -- --systems all', 'npm run executable'];
 
 test('without --publish everything is checked and packed, and nothing leaves the machine', () => {
   const { deps, ran, printed } = repository();
@@ -95,7 +95,7 @@ test('with --publish the platform goes after what it needs, and then the tag is 
   const { deps, ran } = repository({ repository: 'https://example.com/skillwright' });
   release(deps, { version: '1.2.0', publish: true });
   const published = ran.filter((command) => !command.startsWith('npm view'));
-  expect(published.slice(4)).toEqual([
+  expect(published.slice(5)).toEqual([
     ...packed.map((name) => `npm publish dist-packages/${name} --tag latest`),
     'git tag --annotate v1.2.0 --message Skillwright 1.2.0',
   ]);

@@ -64,6 +64,8 @@ export function release(deps: ReleaseDeps, input: { version: string; publish: bo
   run('npm', ['run', 'verify']);
   print('Packing: npm run packages -- --systems all');
   run('npm', ['run', 'packages', '--', '--systems', 'all']);
+  print('Making the executables: npm run executable');
+  run('npm', ['run', 'executable']);
   const made = globSync('dist-packages/*.tgz', { cwd: root }).sort();
   const tarballs = tarballsOf(root, version);
   const expected = tarballs.map(({ file }) => file);
@@ -75,6 +77,7 @@ export function release(deps: ReleaseDeps, input: { version: string; publish: bo
     return;
   }
   for (const tarball of tarballs) publishOne(deps, tarball, version);
+  print('Attach the executables to the release: dist-packages/*.gz');
   run('git', ['tag', '--annotate', `v${version}`, '--message', `Skillwright ${version}`]);
   print(`Tagged v${version}: push the tag.`);
 }

@@ -36,13 +36,16 @@ export function inherited(): Environment {
 }
 
 /** Starts a process that may fail to start: what it printed, and how it ended if it did. */
-export function spawnPlatform(environment: Environment, main = 'start.js') {
+export function spawnPlatform(environment: Environment, main = 'start.js', program?: string) {
   if (process.env['TEST_STORES'] === 'cluster' && environment['DATABASE_URL'] === undefined) {
     throw new Error(
       'This process would run on SQLite once more: exclude its file from http-cluster (vitest.config.ts), or declare its test with `embeddedTest`.',
     );
   }
-  return spawnSource([main], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
+  const settings = { PORT: '0', ADMIN_SECRET: adminSecret, ...environment };
+  return program === undefined
+    ? spawnSource([main], settings)
+    : spawnProgram(program, [], settings);
 }
 
 /** Starts a command of the command line, as its script in package.json does. */
@@ -55,7 +58,11 @@ export function spawnCommand(
 }
 
 function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {
-  const child: ChildProcess = spawn(process.execPath, [resolve(source, file), ...args], {
+  return spawnProgram(process.execPath, [resolve(source, file), ...args], environment);
+}
+
+function spawnProgram(program: string, args: readonly string[], environment: Environment) {
+  const child: ChildProcess = spawn(program, [...args], {
     env: { ...inherited(), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -71,13 +78,15 @@ function spawnSource([file = '', ...args]: readonly string[], environment: Envir
   return { child, exit, output: () => text };
 }
 
-/** Starts the platform on `dataDir`, or another copy's `start.js`, and waits until it is ready. */
+/** Starts the platform on `dataDir`, another copy's `start.js` or its single executable, and waits until it is ready. */
 export async function startProcess(
   dataDir: string,
   environment: Environment = {},
   main?: string,
+  program?: string,
 ): Promise<PlatformProcess> {
-  const { child, exit, output } = spawnPlatform({ DATA_DIR: dataDir, ...environment }, main);
+  const settings = { DATA_DIR: dataDir, ...environment };
+  const { child, exit, output } = spawnPlatform(settings, main, program);
   let isOver = false;
   void exit.then(() => {
     isOver = true;

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import { lazily } from '../../kernel/lazy.ts';
+import { nodeArguments } from '../../kernel/node-program.ts';
 import { refusals } from './refusals.ts';
 import type { Server } from './server.ts';
 import { pageHeaders } from './static-files.ts';
@@ -110,11 +111,15 @@ export function docsRoutes(server: Server) {
 
 /** The script as it is sent, and a tag that changes when it does. */
 async function loadBundle(): Promise<{ gzip: Buffer; etag: string }> {
-  const { stdout: gzip } = await promisify(execFile)(process.execPath, [bundleProgram], {
-    encoding: 'buffer',
-    env: {},
-    maxBuffer: bundleBytesMax,
-    timeout: bundleTimeoutMs,
-  });
+  const { stdout: gzip } = await promisify(execFile)(
+    process.execPath,
+    [...nodeArguments([]), bundleProgram],
+    {
+      encoding: 'buffer',
+      env: {},
+      maxBuffer: bundleBytesMax,
+      timeout: bundleTimeoutMs,
+    },
+  );
   return { gzip, etag: `W/"${createHash('sha256').update(gzip).digest('base64url')}"` };
 }

@@ -9,6 +9,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { nodeArguments } from '../../kernel/node-program.ts';
 import { OrphanGuard } from '../../kernel/orphan-guard.ts';
 import { cpuMs, privateBytes } from '../../kernel/proc.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
@@ -126,13 +127,13 @@ function forkChild({ module, memoryMb }: SandboxOptions): ChildProcess {
   // An import would load it in every executor.
   const { fork } = process.getBuiltinModule('node:child_process');
   const child = fork(entry, [module], {
-    execArgv: [
+    execArgv: nodeArguments([
       `--max-old-space-size=${memoryMb}`,
       '--max-semi-space-size=4',
       '--disallow-code-generation-from-strings',
       '--permission',
       ...codePaths().map((path) => `--allow-fs-read=${path}`),
-    ],
+    ]),
     env: {},
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     // Its own group: a terminal's Ctrl-C is for the parent, which then ends this one.

@@ -2,6 +2,7 @@
 import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { packageVersion } from '../../core/config/version.ts';
+import { isExecutable } from '../../kernel/node-program.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import { type Io, writeJson } from './io.ts';
 
@@ -67,9 +68,10 @@ function writeFile({
 
 /**
  * Where npm installed this package from, if that was a tarball: the project gets the same one. Null for a package of
- * a registry.
+ * a registry, and for the single executable.
  */
 function packageOf(folder: string): string | null {
+  if (isExecutable()) return null;
   const modules = dirname(root);
   if (basename(modules) !== 'node_modules') return `file:${relative(folder, root)}`;
   try {

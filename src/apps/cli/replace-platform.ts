@@ -8,6 +8,7 @@ import {
   type ReplaceRequest,
   replaceSocket,
 } from '../../core/config/replacement.ts';
+import { nodeArguments } from '../../kernel/node-program.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import { type Io, writeJson } from './io.ts';
 
@@ -19,7 +20,10 @@ export async function replacePlatform(
   const { dataDir, port } = readConfig(io.env);
   const request: ReplaceRequest = {
     program: process.execPath,
-    args: [...process.execArgv, fileURLToPath(new URL('../../start.js', import.meta.url))],
+    args: [
+      ...nodeArguments(process.execArgv),
+      fileURLToPath(new URL('../../start.js', import.meta.url)),
+    ],
     cwd: io.cwd,
     env: withoutParent(io.env),
   };

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { builtGuide } from '../../adapters/http/guide.ts';
 import type { Config } from '../../core/config/config.ts';
+import { isExecutable } from '../../kernel/node-program.ts';
 
 export interface Started {
   readonly config: Pick<Config, 'dataDir' | 'databaseUrl'>;
@@ -44,6 +45,7 @@ function quoted(path: string): string {
 }
 
 function command(): string {
+  if (isExecutable()) return quoted(process.execPath);
   const isPackage = import.meta.dirname.split(sep).includes('node_modules');
   return isPackage ? 'npx skillwright' : './skillwright';
 }

@@ -15,6 +15,7 @@ import {
 } from '../../core/config/replacement.ts';
 import { makeDirectory } from '../../kernel/directory.ts';
 import type { Logger } from '../../kernel/log.ts';
+import { nodeArguments } from '../../kernel/node-program.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { App } from './app.ts';
 import { replacesVariable, type SuccessorMessage } from './predecessor.ts';
@@ -186,7 +187,7 @@ function startSuccessor({ program, args, cwd, env }: ReplaceRequest, fd: number)
 /** Starts the program of this process again, whose stores and port are closed. */
 function startAgain({ environment }: Replaceable): void {
   const { LISTEN_FDS: _count, LISTEN_PID: _pid, ...env } = environment;
-  const args = [...process.execArgv, ...process.argv.slice(1)];
+  const args = [...nodeArguments(process.execArgv), ...process.argv.slice(1)];
   spawn(process.execPath, args, {
     env: { ...env, [replacesVariable]: undefined },
     stdio: ['ignore', 'inherit', 'inherit'],

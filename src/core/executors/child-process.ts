@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { nodeArguments } from '../../kernel/node-program.ts';
 import type { ChildSettings } from './child.ts';
 
 /** Variables that every child gets when the parent has them; the operator names all others. */
@@ -49,9 +50,11 @@ function spawnProcess(options: ChildOptions): ChildProcess {
   return spawn(
     process.execPath,
     [
-      `--max-old-space-size=${options.memoryMb}`,
-      `--max-semi-space-size=${semiSpaceMb}`,
-      ...(options.inspectPort === null ? [] : [`--inspect=127.0.0.1:${options.inspectPort}`]),
+      ...nodeArguments([
+        `--max-old-space-size=${options.memoryMb}`,
+        `--max-semi-space-size=${semiSpaceMb}`,
+        ...(options.inspectPort === null ? [] : [`--inspect=127.0.0.1:${options.inspectPort}`]),
+      ]),
       fileURLToPath(entry),
       JSON.stringify(options.settings),
     ],

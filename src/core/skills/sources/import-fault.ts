@@ -9,6 +9,7 @@ import { registerHooks } from 'node:module';
 import { basename, dirname, relative } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { isExecutable } from '../../../kernel/node-program.ts';
 import { withDeadline } from '../../../kernel/with-deadline.ts';
 import { isInstalled } from './installation.ts';
 
@@ -140,7 +141,8 @@ export function lineIn(file: string, isWanted: (line: string) => boolean): numbe
 }
 
 async function checkedAt(error: Error, last: ReadSource | undefined): Promise<Place | undefined> {
-  if (!(error instanceof SyntaxError) || last === undefined) return undefined;
+  // The single executable checks no file.
+  if (!(error instanceof SyntaxError) || last === undefined || isExecutable()) return undefined;
   const code = last.isTyped
     ? (await runNode(['--no-warnings', '-e', strip], last.source)).stdout
     : last.source;
