@@ -270,6 +270,18 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await placesOf(world, [job])).toEqual([0]);
   });
 
+  test('a job that is not due is held at no gate', async () => {
+    const world = await worldOf({ limit: 1 });
+    const [first, second] = [await submit(world), await submit(world)];
+    const run_at = new Date(world.clock.now() + 60_000).toISOString();
+    await world.jobs.change('default', second.id, { run_at });
+
+    expect(await world.attempt(second.id, completed())).toBe(false);
+
+    expect(await heldBy(world, [first, second])).toEqual([null, null]);
+    await expectGatesConsistent(world);
+  });
+
   test('places go round over organizations, and to the higher priority within one', async () => {
     const world = await worldOf({ limit: 1 });
     const { organizationId, keyId: apiKeyId } = await world.callerOf('quiet');

@@ -138,7 +138,7 @@ export class Admission {
     held?: Set<string>,
   ) {
     const { places } = this.#parts;
-    const admitted = await places.admit(tx, ids);
+    const admitted = await places.admit(tx, ids, claim.dueBy ?? claim.now);
     for (const id of admitted.held) held?.add(id);
     const { passed } = admitted;
     if (passed.length === 0) return [];

@@ -62,9 +62,9 @@ export function mayHaveGates(dialect: Dialect, skills: RawBuilder<string>): RawB
     )))`;
 }
 
-/** What the gates of jobs that wait for their turn depend on. */
+/** What the gates of jobs that wait for their turn, and are due, depend on. */
 export const listGatedWorks = allRows<
-  { ids: readonly string[]; skills: readonly string[] },
+  { ids: readonly string[]; skills: readonly string[]; due_by: number },
   Transaction
 >()((db, p, dialect) =>
   db
@@ -73,6 +73,7 @@ export const listGatedWorks = allRows<
     .where(idIn(dialect, listOf(p, 'ids')))
     .where(waitsForTurn)
     .where('held_by', 'is', null)
+    .where('due_at', '<=', p('due_by'))
     .where(mayHaveGates(dialect, listOf(p, 'skills'))),
 );
 

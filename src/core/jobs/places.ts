@@ -179,9 +179,9 @@ export class Places {
    * Of jobs of limited skills whose turn it is, those that may begin, for `claimed`, and the ids of those that are held. The
    * transaction locks their gates.
    */
-  async admit(tx: Transaction, ids: readonly string[]) {
+  async admit(tx: Transaction, ids: readonly string[], due_by: number) {
     const held = new Set<string>();
-    const rows = await listGatedWorks(tx, { ids, skills: this.limitedSkills() });
+    const rows = await listGatedWorks(tx, { ids, skills: this.limitedSkills(), due_by });
     if (rows.length === 0) return { passed: [], held };
     const inTurn = rows.toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
     const works = inTurn.map((row) => ({ id: row.id, gates: this.gatesOf(row) }));
