@@ -146,15 +146,24 @@ test('shows the limits and pauses of organizations, agents and skills', async ()
   await own.admin('PUT', `${path}/queue`, { max_concurrency: 7 });
   await own.admin('POST', '/admin/skills/limited/v1.0/counted/pause');
   await tenant.send('POST', '/api/agents/default/queue/pause');
-  await tenant.start('limited/v1.0/counted', {}, { 'x-delay-seconds': '3600' });
+  for (const name of ['counted', 'paced', 'slows-down']) {
+    await tenant.start(`limited/v1.0/${name}`, { log: 'none' }, { 'x-delay-seconds': '3600' });
+  }
 
   const { body } = await tenant.get('/api/queue');
 
   expect(body.organizations.data).toMatchObject([
-    { limits: [{ limit: 7, per: 'organization' }], paused: false },
+    { limits: [{ limit: 7, per: 'organization', per_seconds: null }], paused: false },
   ]);
-  expect(body.skills.data).toMatchObject([
-    { name: 'limited/v1.0/counted', limits: [{ limit: 2, per: 'platform' }], paused: true },
-  ]);
+  const counted = [{ limit: 2, per: 'platform', per_seconds: null }];
+  const paced = [{ limit: 4, per: 'platform', per_seconds: 5 }];
+  const skills: { name: string; limits: unknown; paused: boolean }[] = body.skills.data;
+  expect(new Map(skills.map(({ name, limits, paused }) => [name, { limits, paused }]))).toEqual(
+    new Map([
+      ['limited/v1.0/counted', { limits: counted, paused: true }],
+      ['limited/v1.0/paced', { limits: paced, paused: false }],
+      ['limited/v1.0/slows-down', { limits: [], paused: false }],
+    ]),
+  );
   expect(body.agents.data).toMatchObject([{ name: 'default', limits: [], paused: true }]);
 });

@@ -2,6 +2,7 @@ import { Gauge, Scale } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { addressOf, pageOrganization } from '../api/organization.ts';
 import type { QueueGroup, QueueState } from '../api/queue.ts';
+import { limitTexts } from '../skills/limits.ts';
 import { classes } from '../ui/classes.ts';
 import { textLink } from '../ui/Links.tsx';
 import { Menu } from '../ui/Menu.tsx';
@@ -151,13 +152,16 @@ const actions = (onChange: (id: string, what: Changed) => void): Column<QueueGro
   ),
 });
 
-/** `At most 1 at a time`, `at most 2 per user`, `Paused`. */
+/** `Paused · Limit: 1 run at a time · Limit: 3 runs in 5 seconds per user`. */
 function Limits({ kind, group: { limits, paused } }: { kind: GroupKind; group: QueueGroup }) {
-  const texts = limits.map(({ limit, per }) =>
-    per === 'platform' || per === kind
-      ? `${countText(limit)} at a time`
-      : `${countText(limit)} at a time per ${per}`,
-  );
+  const texts = limits.flatMap(({ limit, per: whose, per_seconds }) => {
+    const per = whose === kind ? 'platform' : whose;
+    return limitTexts(
+      per_seconds === null
+        ? { concurrency: [{ limit, per }] }
+        : { rate: [{ limit, per, per_seconds }] },
+    );
+  });
   if (!paused && texts.length === 0) return null;
   return (
     <span className="block text-xs whitespace-normal text-muted">

@@ -41,7 +41,11 @@ import {
 
 /** What has limits and pauses: of a skill `category/version/name`. */
 type Limited = 'skill' | 'organization' | 'agent';
-type Limits = { readonly limit: number; readonly per: LimitScope }[];
+type Limits = {
+  readonly limit: number;
+  readonly per: LimitScope;
+  readonly per_seconds: number | null;
+}[];
 
 interface QueueStateParts {
   /** The limits and pauses that operators set. */
@@ -138,14 +142,16 @@ export class QueueState {
     return { data: shown, total, limit: groupsMax };
   }
 
-  /** How many runs of a group go on at a time, and whether it is paused. */
+  /** How many runs of a group go on at a time or start within a time, and whether it is paused. */
   #limitsOf(
     kind: Limited,
     { name, organizationId }: JobGroup,
   ): { limits: Limits; paused: boolean } {
     const { settings, skills } = this.#parts;
     if (kind === 'skill') {
-      const limits = (skills.limits.get(name) ?? []).map(({ limit, per }) => ({ limit, per }));
+      const limits = (skills.limits.get(name) ?? [])
+        .filter(({ afterRefusal }) => afterRefusal === undefined)
+        .map(({ limit, per, perSeconds = null }) => ({ limit, per, per_seconds: perSeconds }));
       return { limits, paused: settings.byName.has(pauseOfSkill(name)) };
     }
     const isAgent = kind === 'agent';
@@ -153,7 +159,7 @@ export class QueueState {
     const limit = settings.byName.get(isAgent ? limitOfAgent(id, name) : limitOfOrganization(id));
     const pause = isAgent ? pauseOfAgent(id, name) : pauseOfOrganization(id);
     return {
-      limits: limit === undefined ? [] : [{ limit, per: kind }],
+      limits: limit === undefined ? [] : [{ limit, per: kind, per_seconds: null }],
       paused: settings.byName.has(pause),
     };
   }

@@ -82,10 +82,15 @@ const Group = Type.Object(
       Type.Object({
         limit: Type.Integer({ minimum: 0 }),
         per: Words(limitScopes),
+        per_seconds: {
+          ...Nullable(Type.Integer({ minimum: 1 })),
+          description:
+            'Null where the limit is of runs at a time; else so many start within these seconds.',
+        },
       }),
       {
         description:
-          'How many runs go on at a time, and for whom they are counted: max_concurrency of an organization or an agent, concurrency of a skill.',
+          'How many runs go on at a time or start within a time, and for whom they are counted: max_concurrency of an organization or an agent, concurrency and rate of a skill.',
       },
     ),
     paused: Type.Boolean({ description: 'Whether an operator has paused it.' }),

@@ -2725,11 +2725,13 @@ export interface components {
             organization_id: string | null;
             /** @description Of an organization in turns, for the administrator; null elsewhere. */
             weight: number | null;
-            /** @description How many runs go on at a time, and for whom they are counted: max_concurrency of an organization or an agent, concurrency of a skill. */
+            /** @description How many runs go on at a time or start within a time, and for whom they are counted: max_concurrency of an organization or an agent, concurrency and rate of a skill. */
             limits: {
                 limit: number;
                 /** @enum {string} */
                 per: "platform" | "organization" | "agent" | "user" | "key" | "client-key";
+                /** @description Null where the limit is of runs at a time; else so many start within these seconds. */
+                per_seconds: number | null;
             }[];
             /** @description Whether an operator has paused it. */
             paused: boolean;

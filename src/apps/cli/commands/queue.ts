@@ -58,11 +58,12 @@ async function showQueue(io: Io, options: QueueOptions): Promise<void> {
   ]);
 }
 
-/** `1`, `2 per user`, `paused`. */
+/** `1`, `2 per user`, `3 in 5 s`, `paused`. */
 function limitsOf({ kind, limits = [], paused }: Line): string {
-  const texts = limits.map(({ limit, per }) =>
-    per === 'platform' || per === kind ? `${limit}` : `${limit} per ${per}`,
-  );
+  const texts = limits.map(({ limit, per, per_seconds }) => {
+    const within = per_seconds === null ? '' : ` in ${per_seconds} s`;
+    return `${limit}${within}${per === 'platform' || per === kind ? '' : ` per ${per}`}`;
+  });
   return [...(paused ? ['paused'] : []), ...texts].join(', ');
 }
 
