@@ -200,6 +200,28 @@ describe.each(await engines())('on $name', (engine) => {
     await expectGatesConsistent(world);
   });
 
+  test('a place for which no work may begin takes one turn, and the sweep finds what may begin behind it', async () => {
+    const world = await worldOf([{ limit: 2 }, { limit: 1, per: 'user' }]);
+    const [, ofB] = [await submit(world, { userId: 'a' }), await submit(world, { userId: 'b' })];
+    await world.database.write((tx) =>
+      world.acceptor.acceptWithin(
+        tx,
+        Array.from({ length: 200 }, () => world.request({ skill: limited, userId: 'a' })),
+      ),
+    );
+    const free = await submit(world, { userId: 'c' });
+    const { kysely } = world.database.read;
+
+    await world.attempt(ofB.id, completed());
+
+    const turns = kysely.selectFrom('gates').select('turn').where('name', '=', words);
+    expect((await turns.executeTakeFirst())?.turn).toBe(1);
+    expect(await heldBy(world, [free])).toEqual([words]);
+    await world.recovery.sweep();
+    expect(await heldBy(world, [free])).toEqual([null]);
+    await expectGatesConsistent(world);
+  });
+
   test.runIf(engine.name === 'PostgreSQL')(
     'a job that another transaction is claiming keeps its places',
     async () => {

@@ -42,7 +42,7 @@ import type { RunningJobs } from './running-jobs.ts';
 /** Turns of one gate in one transaction, and jobs of one turn: more than one only where many places are free. */
 const turnsMax = 64;
 const ofTurnMax = 64;
-/** Jobs that a turn reads at least: the first ones may need places of gates that are full. */
+/** Jobs that a turn reads at least: the first ones may need places of gates that are full. Where all do, it reads `ofTurnMax`. */
 const readMin = 8;
 
 const noGates: readonly Gate[] = [];
@@ -63,6 +63,10 @@ interface Round {
   /** Of the last turn. */
   turn: number;
   organizationId: string;
+  /** Organizations to which their turns have given nothing since the last place that was given. */
+  readonly inVain: Set<string>;
+  /** Whether work was moved to other gates in these turns: what waits behind it may begin. */
+  hasMoved: boolean;
   /** Gates that other transactions have locked. */
   readonly missed: Set<string>;
 }
@@ -151,7 +155,7 @@ export class FreePlaces {
     const taken = (await this.#uses.taken(tx, [name])).get(name) ?? 0;
     const limit = this.limitOf(name);
     const round: Round = {
-      ...{ tx, gate: name, missed: new Set() },
+      ...{ tx, gate: name, inVain: new Set(), hasMoved: false, missed: new Set() },
       free: taken >= limit ? 0 : limit - taken,
       turn: Number(gate.turn),
       organizationId: last ?? gate.last_organization,
@@ -166,19 +170,24 @@ export class FreePlaces {
       // What fails here the sweep makes up for.
       tx.afterCommit(() => void this.passOnNow(name, [...missed]).catch(() => {}));
     }
-    return turns === turnsMax;
+    const isCutShort = turns === turnsMax && round.inVain.size < turnsMax;
+    return free > 0 && (isCutShort || round.hasMoved);
   }
 
-  /** Has the next organization its turn; false where nothing waits. */
+  /** Has the next organization its turn; false where nothing waits, or where no organization has work that may begin. */
   async #nextTurn(round: Round): Promise<boolean> {
     const { tx, gate, organizationId: after } = round;
     const next = await findNextOrganization(tx, { gate, after });
-    if (next === undefined) return false;
+    if (next === undefined || round.inVain.has(next.organization_id)) return false;
     round.turn += 1;
     round.organizationId = next.organization_id;
-    if (isTurnOfCalls(round.turn)) {
-      if (!(await this.#nextCall(round))) await this.#nextJobs(round);
-    } else if (!(await this.#nextJobs(round))) await this.#nextCall(round);
+    const hasGiven = isTurnOfCalls(round.turn)
+      ? (await this.#nextCall(round)) || (await this.#nextJobs(round))
+      : (await this.#nextJobs(round)) || (await this.#nextCall(round));
+    if (hasGiven) {
+      round.inVain.clear();
+      round.hasMoved = false;
+    } else round.inVain.add(next.organization_id);
     return true;
   }
 
@@ -193,6 +202,7 @@ export class FreePlaces {
     const uses = await this.#uses.of(tx, others);
     const full = others.find((name) => (uses.get(name)?.taken ?? 0) >= this.limitOf(name));
     if (full !== undefined) {
+      round.hasMoved = true;
       await moveCall(tx, call, full);
       await this.#uses.open(tx, [full]);
       return false;
@@ -212,9 +222,13 @@ export class FreePlaces {
   }
 
   /** Lets the first jobs go for which all gates have places; where there are none, those that were read wait at other gates. */
-  async #letGo(round: Round, priority: number, most: number): Promise<boolean> {
+  async #letGo(
+    round: Round,
+    priority: number,
+    most: number,
+    limit = Math.max(readMin, most),
+  ): Promise<boolean> {
     const { tx, gate, organizationId: organization_id } = round;
-    const limit = Math.max(readMin, most);
     const jobs = await listHeld(tx, { gate, organization_id, priority, limit });
     const works = jobs.map((job) => ({
       id: job.id,
@@ -227,7 +241,8 @@ export class FreePlaces {
     const { passed, held } = passGates(works, uses);
     if (passed.length === 0) {
       await this.#moveAll(round, held);
-      return false;
+      if (jobs.length < limit || limit >= ofTurnMax) return false;
+      return this.#letGo(round, priority, most, ofTurnMax);
     }
     const going = passed.slice(0, most);
     const ids = going.map(({ id }) => id);
@@ -248,10 +263,13 @@ export class FreePlaces {
   }
 
   /** Moves jobs to the gates that are full. */
-  async #moveAll({ tx, gate }: Round, held: ReturnType<typeof passGates>['held']): Promise<void> {
+  async #moveAll(round: Round, held: ReturnType<typeof passGates>['held']): Promise<void> {
+    const { tx, gate } = round;
     const byGate = Map.groupBy(held, (one) => one.gate);
-    for (const [to, ofGate] of byGate)
-      await moveHeld(tx, { gate, ids: ofGate.map(({ id }) => id), to });
+    for (const [to, ofGate] of byGate) {
+      const moved = await moveHeld(tx, { gate, ids: ofGate.map(({ id }) => id), to });
+      if (moved.length > 0) round.hasMoved = true;
+    }
     await this.#uses.open(tx, [...byGate.keys()]);
   }
 

@@ -33,6 +33,8 @@ import { isFinal } from './states.ts';
 const rowsMax = 500;
 /** Places at the gates of calls that wait, beyond which circles are left to the deadlines of the calls. */
 const takenMax = 10_000;
+/** Transactions in which one sweep passes on the places of a gate. */
+const roundsMax = 10;
 /** How long a place may be a job's that is not claimed, while work of others waits for it. */
 const unclaimedMs = 2_000;
 /** How long a call has waited before it may be part of a circle: most waits are shorter. */
@@ -82,7 +84,8 @@ export class GateSweep {
   /** Passes on the places of a gate; where this fails the sweep goes on with the others. */
   async #passOn(gate: string): Promise<void> {
     try {
-      await this.#free.passOnNow(gate);
+      let rounds = 0;
+      while (rounds < roundsMax && (await this.#free.passOnNow(gate))) rounds += 1;
     } catch (err) {
       this.#context.log.warn({ err, gate }, 'places of a gate are not passed on');
     }
