@@ -755,6 +755,30 @@ describe.each(await engines())('on $name', (engine) => {
       await expectGatesConsistent(world);
     });
 
+    test('leaves its place also to its own organization where it is not due, and asks for one when it is', async () => {
+      const { world } = await worldOfTwo();
+      const jobs = [await submit(world), await submit(world)];
+      const [first, second] = jobs as [JobRow, JobRow];
+      // As where it was put off while a gate gave it the place.
+      await world.database.write((tx) =>
+        tx.kysely
+          .updateTable('jobs')
+          .set({ due_at: world.clock.now() + 60_000 })
+          .where('id', '=', first.id)
+          .execute(),
+      );
+      world.clock.advance(waitMs);
+
+      await world.recovery.sweep();
+
+      expect(await heldBy(world, jobs)).toEqual([null, null]);
+      expect(await placesOf(world, jobs)).toEqual([0, 1]);
+      world.clock.advance(60_000);
+      expect(await world.attempt(first.id, completed())).toBe(false);
+      expect(await heldBy(world, jobs)).toEqual([words, null]);
+      await expectGatesConsistent(world);
+    });
+
     test('leaves its place to the job that replaces it, however often, and not to those that wait', async () => {
       const { world } = await worldOfTwo();
       const keyed = { jobKey: { key: 'orders', mode: 'replace' } } as const;

@@ -9,7 +9,7 @@ import { callsToFail, type WaitingCall } from './circles.ts';
 import type { FreePlaces } from './free-places.ts';
 import { lockGates } from './gate-locks.ts';
 import type { GateUses } from './gate-uses.ts';
-import { holdAt } from './held-jobs.store.ts';
+import { holdAt, lockPutOff } from './held-jobs.store.ts';
 import {
   freeBegun,
   listBegunHeld,
@@ -91,19 +91,25 @@ export class GateSweep {
     }
   }
 
-  /** Holds jobs again that were let go and not claimed, at gates where work of others waits. They keep their rank. */
+  /**
+   * Holds jobs again that were let go and not claimed, at gates where work of others waits. They keep their rank. Those that are
+   * not due give their places up, and ask their gates again when they are.
+   */
   async #takeBack(names: readonly string[]): Promise<void> {
     const { database, clock } = this.#context;
     if (names.length === 0) return;
-    const before = idFloor(clock.now() - unclaimedMs);
-    const rows = await listUnclaimed(database.read, { names, before, limit: rowsMax });
+    const due_by = clock.now();
+    const before = idFloor(due_by - unclaimedMs);
+    const rows = await listUnclaimed(database.read, { names, before, due_by, limit: rowsMax });
     for (const [gate, places] of Map.groupBy(rows, (one) => one.gate)) {
       const ids = places.map(({ job_id }) => job_id);
       await database.write(async (tx) => {
-        const held = new Set((await holdAt(tx, { gate, ids })).map(({ id }) => id));
-        const last = places.findLast(({ job_id }) => held.has(job_id));
+        const held = await holdAt(tx, { gate, ids, due_by });
+        const putOff = await lockPutOff(tx, { ids, due_by });
+        const left = new Set([...held, ...putOff].map(({ id }) => id));
+        const last = places.findLast(({ job_id }) => left.has(job_id));
         if (last === undefined) return;
-        await this.#free.giveUp(tx, [...held], last.organization_id);
+        await this.#free.giveUp(tx, [...left], last.organization_id);
       });
     }
   }

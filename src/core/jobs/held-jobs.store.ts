@@ -77,18 +77,38 @@ export const listGatedWorks = allRows<
     .where(mayHaveGates(dialect, listOf(p, 'skills'))),
 );
 
-/** Holds jobs at a gate, but those that another transaction has locked or claimed; the ids of those that it holds. */
-export const holdAt = allRows<{ ids: readonly string[]; gate: string }, Transaction>()(
+/** Holds due jobs at a gate, but those that another transaction has locked or claimed; the ids of those that it holds. */
+export const holdAt = allRows<
+  { ids: readonly string[]; gate: string; due_by: number },
+  Transaction
+>()((db, p, dialect) =>
+  db
+    .updateTable('jobs')
+    .set({ held_by: p('gate'), gated: 1 })
+    .where(
+      idInLocked(
+        dialect,
+        listOf(p, 'ids'),
+        'jobs',
+        sql<boolean>`${waitsForTurn} and held_by is null and due_at <= ${p('due_by')}`,
+        true,
+      ),
+    )
+    .returning('id'),
+);
+
+/** Locks those of the jobs that no gate holds and that are not due, but those that others have locked; their ids. */
+export const lockPutOff = allRows<{ ids: readonly string[]; due_by: number }, Transaction>()(
   (db, p, dialect) =>
     db
       .updateTable('jobs')
-      .set({ held_by: p('gate'), gated: 1 })
+      .set({ gated: 1 })
       .where(
         idInLocked(
           dialect,
           listOf(p, 'ids'),
           'jobs',
-          sql<boolean>`${waitsForTurn} and held_by is null`,
+          sql<boolean>`${waitsForTurn} and held_by is null and due_at > ${p('due_by')}`,
           true,
         ),
       )

@@ -16,10 +16,14 @@ export const listPlacesBehind = allRows<{ after: string; limit: number }>()((db,
     .limit(p('limit')),
 );
 
-/** Places at the gates that jobs have had since before an id and that no claim has used, while work of others waits there. */
+/**
+ * Places at the gates that jobs have had since before an id and that no claim has used, while work of others waits there, or
+ * whose jobs are not due.
+ */
 export const listUnclaimed = allRows<{
   names: readonly string[];
   before: string;
+  due_by: number;
   limit: number;
 }>()((db, p, dialect) =>
   db
@@ -32,7 +36,8 @@ export const listUnclaimed = allRows<{
     .where('places.since', '<', p('before'))
     .where(sql<boolean>`jobs.status in ('queued', 'waiting') and jobs.held_by is null`)
     .where(
-      sql<boolean>`(exists (select 1 from jobs as other where other.held_by = places.gate
+      sql<boolean>`(jobs.due_at > ${p('due_by')}
+        or exists (select 1 from jobs as other where other.held_by = places.gate
           and other.organization_id < places.organization_id)
         or exists (select 1 from jobs as other where other.held_by = places.gate
           and other.organization_id > places.organization_id)

@@ -197,7 +197,7 @@ export class Places {
     for (const [gate, jobs] of byGate) {
       const wanted = jobs.map(({ id }) => id);
       // Another process may have claimed some since they were read: those keep their places.
-      for (const { id } of await holdAt(tx, { gate, ids: wanted })) held.add(id);
+      for (const { id } of await holdAt(tx, { gate, ids: wanted, due_by })) held.add(id);
     }
     await this.uses.open(tx, [...byGate.keys()]);
     const left = own.filter(({ job_id }) => held.has(job_id)).map(({ job_id }) => job_id);
