@@ -779,6 +779,44 @@ describe.each(await engines())('on $name', (engine) => {
       await expectGatesConsistent(world);
     });
 
+    test.runIf(engine.name === 'PostgreSQL')(
+      'keeps it where those that waited have left, and another transaction has closed the gate',
+      async () => {
+        const { world, quiet } = await worldOfTwo();
+        const first = await submit(world);
+        const other = await submit(world, quiet);
+        world.clock.advance(waitMs);
+        const [locked, mayCommit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+        const closing = world.database.write(async (tx) => {
+          await lockGates(tx, [gate]);
+          await sql`select 1`.execute(tx.kysely);
+          locked.resolve();
+          await mayCommit.promise;
+          await tx.kysely
+            .updateTable('jobs')
+            .set({ held_by: null })
+            .where('id', '=', other.id)
+            .execute();
+          await tx.kysely.deleteFrom('gates').where('name', '=', gate).execute();
+        });
+        await locked.promise;
+
+        const swept = world.recovery.sweep();
+        const waits = sql<{ n: number }>`select count(*) as n from pg_locks where not granted
+          and database = (select oid from pg_database where datname = current_database())`;
+        await waitFor(
+          async () => Number((await waits.execute(world.database.read.kysely)).rows[0]?.n) > 0,
+          { describe: 'the sweep waits for the gate' },
+        );
+        mayCommit.resolve();
+        await Promise.all([closing, swept]);
+
+        expect(await heldBy(world, [first])).toEqual([null]);
+        expect(await placesOf(world, [first])).toEqual([1]);
+        await expectGatesConsistent(world);
+      },
+    );
+
     test('leaves its place to the job that replaces it, however often, and not to those that wait', async () => {
       const { world } = await worldOfTwo();
       const keyed = { jobKey: { key: 'orders', mode: 'replace' } } as const;

@@ -22,6 +22,7 @@ import {
   findGates,
   forgetPlacesOfCall,
   listGates,
+  listGatesOfJobs,
   listPlacesOfCall,
   listTaken,
   openGates,
@@ -109,6 +110,10 @@ export class GateSweep {
         const left = new Set([...held, ...putOff].map(({ id }) => id));
         const last = places.findLast(({ job_id }) => left.has(job_id));
         if (last === undefined) return;
+        const gates = await listGatesOfJobs(tx, { ids: [...left] });
+        await lockGates(tx, [gate, ...gates.map((one) => one.gate)]);
+        // Another transaction may have closed it meanwhile.
+        await this.#uses.open(tx, [gate]);
         await this.#free.giveUp(tx, [...left], last.organization_id);
       });
     }
