@@ -779,6 +779,19 @@ describe.each(await engines())('on $name', (engine) => {
       await expectGatesConsistent(world);
     });
 
+    test('leaves it also where the clock was set back', async () => {
+      const { world, quiet } = await worldOfTwo();
+      const jobs = [await submit(world), await submit(world, quiet)];
+      world.clock.jumpTo(world.clock.now() - 3_600_000);
+      await world.database.write((tx) =>
+        tx.kysely.updateTable('jobs').set({ due_at: world.clock.now() }).execute(),
+      );
+
+      await world.recovery.sweep();
+
+      expect(await heldBy(world, jobs)).toEqual([words, null]);
+    });
+
     test.runIf(engine.name === 'PostgreSQL')(
       'keeps it where those that waited have left, and another transaction has closed the gate',
       async () => {
@@ -1037,7 +1050,10 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await rowsLeft(world)).toEqual([]);
     });
 
-    test('of runs that wait for each other the latest call fails, and the others go on', async () => {
+    test.each([
+      ['after a while', 10_000],
+      ['once the clock was set back', -3_600_000],
+    ])('of runs that wait for each other the latest call fails %s, and the others go on', async (_, ms) => {
       const world = await worldOf([], { clock: manualClock(new Date().toISOString()) });
       const echo = 'concurrency of test/v1.0/echo';
       await world.skills.register([facts('echo', { limit: 1 }), facts('limited', { limit: 1 })]);
@@ -1047,7 +1063,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await two.take(1, words)).toBe(false);
       await world.recovery.sweep();
       expect([await one.calls(), await two.calls()]).toEqual([{ 1: false }, { 1: false }]);
-      world.clock.advance(10_000);
+      world.clock.jumpTo(world.clock.now() + ms);
 
       await world.recovery.sweep();
 

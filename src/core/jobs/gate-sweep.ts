@@ -40,6 +40,8 @@ const roundsMax = 10;
 const unclaimedMs = 2_000;
 /** How long a call has waited before it may be part of a circle: most waits are shorter. */
 const circleMs = 1_000;
+/** What was recorded this much later than now was so before the clock was set back: ids of other processes are less ahead. */
+const aheadMs = 60_000;
 
 /** Whether a place keeps nothing going: its job has ended, or is held at a gate. */
 function hasNoUse({
@@ -101,7 +103,9 @@ export class GateSweep {
     if (names.length === 0) return;
     const due_by = clock.now();
     const before = idFloor(due_by - unclaimedMs);
-    const rows = await listUnclaimed(database.read, { names, before, due_by, limit: rowsMax });
+    const after = idFloor(due_by + aheadMs);
+    const limit = rowsMax;
+    const rows = await listUnclaimed(database.read, { names, before, after, due_by, limit });
     for (const [gate, places] of Map.groupBy(rows, (one) => one.gate)) {
       const ids = places.map(({ job_id }) => job_id);
       await database.write(async (tx) => {
@@ -123,7 +127,8 @@ export class GateSweep {
   async #endCircles(): Promise<void> {
     const { database, clock } = this.#context;
     const before = idFloor(clock.now() - circleMs);
-    const waiting = await listWaitingCalls(database.read, { before, limit: rowsMax });
+    const after = idFloor(clock.now() + aheadMs);
+    const waiting = await listWaitingCalls(database.read, { before, after, limit: rowsMax });
     if (waiting.length < 2) return;
     const names = [...new Set(waiting.map(({ gate }) => gate))];
     const taken = await listTaken(database.read, { names, limit: takenMax });

@@ -17,12 +17,13 @@ export const listPlacesBehind = allRows<{ after: string; limit: number }>()((db,
 );
 
 /**
- * Places at the gates that jobs have had since before an id and that no claim has used, while work of others waits there, or
+ * Places at the gates that jobs have had since before one id, or after the other, and that no claim has used, while work of others waits there, or
  * whose jobs are not due.
  */
 export const listUnclaimed = allRows<{
   names: readonly string[];
   before: string;
+  after: string;
   due_by: number;
   limit: number;
 }>()((db, p, dialect) =>
@@ -33,8 +34,11 @@ export const listUnclaimed = allRows<{
     .where(isIn(dialect, sql.ref('places.gate'), listOf(p, 'names')))
     .where('places.is_held', '=', sql.lit(1))
     .where('places.n', '=', sql.lit(0))
-    .where('places.since', '<', p('before'))
     .where(sql<boolean>`jobs.status in ('queued', 'waiting') and jobs.held_by is null`)
+    .where(
+      // Ids of later on are of before the clock was set back.
+      sql<boolean>`(places.since < ${p('before')} or places.since > ${p('after')})`,
+    )
     .where(
       sql<boolean>`(jobs.due_at > ${p('due_by')}
         or exists (select 1 from jobs as other where other.held_by = places.gate
@@ -46,13 +50,13 @@ export const listUnclaimed = allRows<{
     .limit(p('limit')),
 );
 
-/** The calls that have waited since before an id, in the order in which they began. */
-export const listWaitingCalls = allRows<{ before: string; limit: number }>()((db, p) =>
+/** The calls that have waited since before one id, or after the other, in the order in which they began. */
+export const listWaitingCalls = allRows<{ before: string; after: string; limit: number }>()((db, p) =>
   db
     .selectFrom('places')
     .select(['job_id', 'n', 'gate'])
     .where('is_held', '=', sql.lit(0))
-    .where('since', '<', p('before'))
+    .where(sql<boolean>`(since < ${p('before')} or since > ${p('after')})`)
     .orderBy('since')
     .limit(p('limit')),
 );
