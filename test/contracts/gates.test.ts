@@ -1,6 +1,6 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
 import { CompiledQuery, sql } from 'kysely';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { compile, type Statement } from '../../src/adapters/database/statement.ts';
 import { lockGates } from '../../src/core/jobs/gate-locks.ts';
 import { settingsOfAgent } from '../../src/core/jobs/gate-settings.ts';
@@ -1026,6 +1026,31 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await two.placed()).toEqual([1]);
       for (const run of [one, two, three]) await run.end();
       expect(await rowsLeft(world)).toEqual([]);
+    });
+
+    test('the end of a call searches for work at all of its gates in one statement', async () => {
+      const world = await worldWith('a', 'b', 'c');
+      const run = await runIn(world);
+      expect(await run.take(1, 'a', 'b', 'c')).toBe(true);
+      const { database } = world;
+      const searches: string[] = [];
+      const write = database.write.bind(database);
+      vi.spyOn(database, 'write').mockImplementation((work) =>
+        write((tx) => {
+          const all = tx.all.bind(tx);
+          vi.spyOn(tx, 'all').mockImplementation((declared, params) => {
+            const { text } = compile(database.read.kysely, declared, tx.dialect);
+            if (text.includes('from "gates"')) searches.push(text);
+            return all(declared, params);
+          });
+          return work(tx);
+        }),
+      );
+
+      await run.give(1);
+
+      expect(searches).toHaveLength(1);
+      await run.end();
     });
 
     test('places go round over organizations, to calls as to jobs', async () => {

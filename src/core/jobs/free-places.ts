@@ -71,6 +71,13 @@ interface Round {
   readonly missed: Set<string>;
 }
 
+interface PassOnOptions {
+  /** Whether it has been tried with gates that others had locked. */
+  readonly isRepeat?: boolean;
+  /** The organization behind which the turns go on. */
+  readonly last?: string | undefined;
+}
+
 export class FreePlaces {
   readonly #context: Context;
   readonly #skills: SkillRegistry;
@@ -132,25 +139,35 @@ export class FreePlaces {
     if (gates.length === 0) return;
     await lockGates(tx, gates);
     await forgetPlaces(tx, ids);
-    for (const gate of gates) await this.passOn(tx, gate, { last });
+    await this.passOn(tx, gates, { last });
   }
 
   /** Passes on the free places of a gate in a transaction of its own. Whether it may have left some. */
   passOnNow(gate: string, locked: readonly string[] = []): Promise<boolean> {
     return this.#context.database.write(async (tx) => {
       await lockGates(tx, [gate, ...locked]);
-      return this.passOn(tx, gate, { isRepeat: locked.length > 0 });
+      return this.passOn(tx, [gate], { isRepeat: locked.length > 0 });
     });
   }
 
-  /** Passes on the free places of a gate, which the transaction has locked. Whether it may have left some. */
+  /** Passes on the free places of gates, which the transaction has locked. Whether it may have left some. */
   async passOn(
     tx: Transaction,
-    name: string,
-    { isRepeat = false, last }: { isRepeat?: boolean; last?: string | undefined } = {},
+    names: readonly string[],
+    options: PassOnOptions = {},
   ): Promise<boolean> {
-    const [gate] = await findGates(tx, { names: [name] });
-    if (gate === undefined) return false;
+    let mayBeLeft = false;
+    for (const gate of await findGates(tx, { names }))
+      if (await this.#passOn(tx, gate, options)) mayBeLeft = true;
+    return mayBeLeft;
+  }
+
+  async #passOn(
+    tx: Transaction,
+    gate: Awaited<ReturnType<typeof findGates>>[number],
+    { isRepeat = false, last }: PassOnOptions,
+  ): Promise<boolean> {
+    const { name } = gate;
     await this.#uses.mend(tx, name);
     const taken = (await this.#uses.taken(tx, [name])).get(name) ?? 0;
     const limit = this.limitOf(name);

@@ -145,7 +145,7 @@ export class GateSweep {
       const places = await listPlacesOfCall(tx, { job_id, n });
       if (places.every(({ is_held }) => is_held === 1)) return;
       await forgetPlacesOfCall(tx, { job_id, n });
-      for (const gate of gates) await this.#free.passOn(tx, gate);
+      await this.#free.passOn(tx, gates);
       tx.afterCommit(() => this.#running.wake(job_id));
     });
   }

@@ -277,7 +277,7 @@ export class Places {
       const gates = (await listPlacesOfCall(tx, call)).map(({ gate }) => gate);
       await lockGates(tx, gates);
       await forgetPlacesOfCall(tx, call);
-      for (const gate of gates) await this.#free.passOn(tx, gate);
+      await this.#free.passOn(tx, gates);
     });
   }
 
