@@ -1,13 +1,18 @@
 /** Jobs of one key: the latest runs, or the first, or one once it is calm (docs/decisions/jobs.md). */
+import { CompiledQuery } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import type { Database } from '../../src/adapters/database/database.ts';
+import { compile, type Statement } from '../../src/adapters/database/statement.ts';
 import { Batches } from '../../src/core/jobs/batches.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
 import { deleteOldJobKeys } from '../../src/core/jobs/job-keys.store.ts';
 import type { JobKey } from '../../src/core/jobs/job-keys.ts';
 import { deleteExpired } from '../../src/core/jobs/retention.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+import { plansOf, rowsOf } from '../support/query-plans.ts';
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -35,6 +40,47 @@ async function keepCalm(world: JobsWorld) {
 const replaced = { code: 'replaced', message: 'A later job of its key has taken its place' };
 const byKey = (world: JobsWorld) =>
   world.database.read.kysely.selectFrom('jobs').selectAll().orderBy('id').execute();
+
+type Asked = [statement: Statement<unknown, unknown>, params: unknown];
+
+/** The same database, and the statements with an answer that were run in its transactions; some that run at once count as one. */
+function observed(on: Database) {
+  const asked: Asked[] = [];
+  let rounds = 0;
+  let isOpen = false;
+  const run = (statement: unknown, params: unknown) => {
+    asked.push([statement, params] as Asked);
+    if (!isOpen) rounds += 1;
+    isOpen = true;
+    queueMicrotask(() => {
+      isOpen = false;
+    });
+  };
+  const write: Database['write'] = (unit) =>
+    on.write((tx) =>
+      unit({
+        ...tx,
+        all(statement, params) {
+          run(statement, params);
+          return tx.all(statement, params);
+        },
+        first(statement, params) {
+          run(statement, params);
+          return tx.first(statement, params);
+        },
+      }),
+    );
+  return { database: { ...on, write }, asked, rounds: () => rounds };
+}
+
+/** Accepts so many requests with the mode skip and keys of their own at once, as a batch does. */
+async function acceptSkipped(world: JobsWorld, keys: readonly string[]) {
+  const { database, asked, rounds } = observed(world.database);
+  const { acceptor } = world.jobsOn(database).parts;
+  const requests = keys.map((key) => world.request({ jobKey: { ...skip, key } }));
+  const accepted = await database.write((tx) => acceptor.acceptWithin(tx, requests));
+  return { accepted, asked, rounds: rounds() };
+}
 
 describe.each(await engines())('on $name', (engine) => {
   describe('replace', () => {
@@ -244,6 +290,65 @@ describe.each(await engines())('on $name', (engine) => {
       run.end(completed());
       await ended;
       await expectConsistent(database);
+    });
+
+    test('holds an older job that goes on where the row of the key was deleted', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, begin, database } = world;
+      const first = await submit({ jobKey: replace });
+      const { run, ended } = await begin(first.id);
+      await submit({ jobKey: { ...replace, key: 'other' } });
+      await database.write((tx) => tx.kysely.deleteFrom('job_keys').execute());
+
+      const { accepted } = await acceptSkipped(world, ['orders', 'other', 'fresh']);
+
+      expect(accepted.map(({ kind }) => kind)).toEqual(['skipped', 'skipped', 'accepted']);
+      expect(accepted[0]).toMatchObject({ job: { id: first.id } });
+      run.end(completed());
+      await ended;
+    });
+
+    test('of many keys takes as many statements as of one', async () => {
+      const world = await jobsWorld(engine);
+      const names = (n: number, of: string) => Array.from({ length: n }, (_, i) => `${of}${i}`);
+
+      const one = await acceptSkipped(world, names(1, 'a'));
+      const many = await acceptSkipped(world, names(100, 'b'));
+
+      expect(many.rounds).toBe(one.rounds);
+      expect(await byKey(world)).toHaveLength(101);
+    });
+
+    test('reads few jobs, however many of other keys have not ended', async () => {
+      const world = await jobsWorld(engine);
+      const row = await world.row((await world.submit({ jobKey: skip })).id);
+      const copies = Array.from({ length: 900 }, (_, i) => ({
+        ...row,
+        id: newId(),
+        job_key: `other-${i}`,
+      }));
+      await world.database.write((tx) => tx.insert('jobs', copies));
+
+      const { asked } = await acceptSkipped(world, ['fresh', 'new']);
+
+      const { kysely } = world.database.read;
+      const dialect = world.database.read.dialect;
+      const queries = asked
+        .map(([statement, params]) => {
+          const compiled = compile(kysely, statement, dialect);
+          return CompiledQuery.raw(compiled.text, compiled.bind(params));
+        })
+        .filter(({ sql }) => sql.includes('order by id desc'));
+      expect(queries).not.toEqual([]);
+      for (const query of queries) {
+        if (engine.name === 'PostgreSQL') {
+          expect(await rowsOf(world.database, query)).toBeLessThan(10);
+        } else {
+          const plans = await plansOf(world.database, 'jobs', query);
+          expect(plans.join()).toContain('USING INDEX jobs_open_of_key');
+          expect(plans.filter((plan) => plan.startsWith('SCAN'))).toEqual([]);
+        }
+      }
     });
 
     test('with an Idempotency-Key the repeat gets the job that it was answered with', async () => {

@@ -3,7 +3,7 @@ import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { idIn, isIn } from '../../adapters/database/ids-in.ts';
 import { type Lists, rowsIn, rowsParams, type Types } from '../../adapters/database/rows-in.ts';
-import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
+import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type { JobKeysTable } from '../../adapters/database/tables.ts';
 import { inIdOrder, type JobRow } from './jobs.store.ts';
 
@@ -69,34 +69,46 @@ export const findJobsOfKeys = allRows<{ ids: readonly string[] }, Transaction>()
     .where(idIn(dialect, listOf(p, 'ids'))),
 );
 
-/** The newest job of a key that has not ended, nor expired before it began. */
-export const findOpenOfKey = firstRow<
-  Pick<JobRow, 'organization_id' | 'skill_category' | 'skill_version' | 'skill_name'> & {
-    job_key: string;
-    now: number;
-  },
-  Transaction
->()((db, p) =>
-  db
-    .selectFrom('jobs')
-    .selectAll()
-    .where('organization_id', '=', p('organization_id'))
-    .where('job_key', '=', p('job_key'))
-    .where('due_at', 'is not', null)
-    .where('skill_category', '=', p('skill_category'))
-    .where('skill_version', '=', p('skill_version'))
-    .where('skill_name', '=', p('skill_name'))
-    .where((eb) =>
-      eb.or([
-        eb('status', '<>', sql.lit('queued')),
-        eb('started_at', 'is not', null),
-        eb('expires_at', 'is', null),
-        eb('expires_at', '>', p('now')),
-      ]),
-    )
-    .orderBy('id', 'desc')
-    .limit(1),
-);
+interface OpenKey extends KeyName {
+  now: number;
+}
+
+const openTypes: Types<OpenKey> = {
+  organization_id: 'text',
+  skill: 'text',
+  job_key: 'text',
+  now: 'bigint',
+};
+
+const open = statement<OpenKey | Lists<OpenKey>>()((db, p, dialect) => {
+  const given = rowsIn<OpenKey>(dialect, p, openTypes);
+  const first = (columns: string) => sql`(select ${sql.raw(columns)} from jobs
+    where organization_id = given.organization_id and job_key = given.job_key and due_at is not null
+      and skill_category || '/' || skill_version || '/' || skill_name = given.skill
+      and (status <> 'queued' or started_at is not null or expires_at is null or expires_at > given.now)
+    order by id desc limit 1)`;
+  const query =
+    dialect === 'sqlite'
+      ? sql<JobRow>`select jobs.* from ${given} cross join jobs on jobs.id = ${first('id')}`
+      : sql<JobRow>`select jobs.* from ${given} cross join lateral ${first('*')} as jobs`;
+  return { compile: () => query.compile(db) };
+});
+
+/** Of each of the keys the newest job that has not ended, nor expired before it began. */
+export async function findOpenOfKeys(
+  tx: Transaction,
+  keys: readonly KeyName[],
+  now: number,
+): Promise<JobRow[]> {
+  const asked = keys.map(({ organization_id, skill, job_key }) => ({
+    organization_id,
+    skill,
+    job_key,
+    now,
+  }));
+  const found = rowsParams(tx.dialect, asked, openTypes).map((given) => tx.all(open, given));
+  return (await Promise.all(found)).flat();
+}
 
 const replaced = statement<{ id: string; replaced_by: string }>()((db, p) =>
   db

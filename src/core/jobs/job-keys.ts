@@ -13,7 +13,7 @@ import { holdFamilies } from './families.store.ts';
 import {
   changeJobsOfKeys,
   findJobsOfKeys,
-  findOpenOfKey,
+  findOpenOfKeys,
   giveJobKeys,
   type JobKeyRow,
   keyNameOf,
@@ -181,14 +181,33 @@ export async function holdJobKeys(
     const row = rowsByName.get(keyNameOf(wanted[i] as JobKeyRow)) as JobKeyRow;
     held.set(job, { row, earlier: jobsById.get(row.job_id) });
   });
-  for (const { jobKey, job } of requests) {
-    const { row, earlier } = held.get(job) as Held;
-    if (jobKey.mode !== 'skip' || keyOutcome('skip', earlier, job, now) === 'skipped') continue;
-    // Requests of other modes let jobs of the key begin beside one another: an older one may go on.
-    const open = await findOpenOfKey(tx, { ...job, job_key: jobKey.key, now });
-    if (open !== undefined) held.set(job, { row, earlier: open });
-  }
+  await holdOpen(tx, requests, held, now);
   return new HeldJobKeys(held, now);
+}
+
+/**
+ * Requests of other modes let jobs of a key begin beside one another, so an older one than the newest may go on, also where the
+ * row of the key is new: rows are deleted by their newest jobs. It holds requests with the mode skip, too.
+ */
+async function holdOpen(
+  tx: Transaction,
+  requests: readonly KeyedRequest[],
+  held: Map<NewJob, Held>,
+  now: number,
+): Promise<void> {
+  const asking = requests.flatMap(({ jobKey, job }) => {
+    const { row, earlier } = held.get(job) as Held;
+    if (jobKey.mode !== 'skip' || keyOutcome('skip', earlier, job, now) === 'skipped') return [];
+    return [{ job, row }];
+  });
+  if (asking.length === 0) return;
+  const keys = asking.map(({ row }) => row);
+  const open = await findOpenOfKeys(tx, keys, now);
+  const openByName = new Map(open.map((job) => [keyNameOfJob(job), job]));
+  for (const { job, row } of asking) {
+    const earlier = openByName.get(keyNameOf(row));
+    if (earlier !== undefined) held.set(job, { row, earlier });
+  }
 }
 
 /** The locked keys of the requests of one transaction, and what was decided about these. */
@@ -304,6 +323,12 @@ export class HeldJobKeys {
     await settler.cancelUnclaimed(tx, ids, replacedError);
     return placed;
   }
+}
+
+function keyNameOfJob(job: JobRow): string {
+  const { organization_id, skill_category, skill_version, skill_name } = job;
+  const skill = skillKey(skill_category, skill_version, skill_name);
+  return keyNameOf({ organization_id, skill, job_key: job.job_key ?? '' });
 }
 
 function rowOf({ key, mode }: JobKey, job: NewJob, now: number): JobKeyRow {
