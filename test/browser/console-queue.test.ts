@@ -132,6 +132,25 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
+  test('a count of none that was cut is no statement that nothing waits', async () => {
+    const { page } = world;
+    await page.route('**/admin/queue', async (route) => {
+      const response = await route.fetch();
+      const json = await response.json();
+      for (const queue of json.queues) Object.assign(queue, { waiting: 0, at_least: true });
+      await route.fulfill({ response, json });
+    });
+    try {
+      await world.open('/queue');
+      const verdict = page.getByRole('region', { name: 'Why jobs wait' });
+      await verdict.getByText('how many wait for a slot was not counted').waitFor();
+      expect(await page.getByText('0+', { exact: true }).count()).toBeGreaterThan(0);
+    } finally {
+      await page.unrouteAll();
+    }
+    expect(world.errors).toEqual([]);
+  });
+
   test('the administrator ends a pause where the queue names it', async () => {
     const { page, platform } = world;
     const tenant = await newTenant(platform);

@@ -1,6 +1,7 @@
 /** What waits in the queues of jobs, on both databases. */
 import { describe, expect, test } from 'vitest';
 import { jobCounts } from '../../src/core/jobs/jobs.store.ts';
+import { countQueues } from '../../src/core/jobs/queued-jobs.store.ts';
 import { readQueuedJobs } from '../../src/core/jobs/queued-jobs.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
@@ -184,6 +185,28 @@ describe.each(await engines())('on $name', (engine) => {
     expect(shown).toContain('zz-busy');
     // Those that are not shown count, too.
     expect(queues[0]).toMatchObject({ waiting: 11, later: 360, isAtLeast: false });
+  });
+
+  test('of each queue counts the jobs of clients among those that were counted, however many schedules start', async () => {
+    const world = await jobsWorld(engine);
+    const { submit, clock } = world;
+    for (const more of [{}, { timing: { delayMs: hour } }]) {
+      for (let i = 0; i < 3; i++) await submit(more);
+    }
+    for (const more of [{}, { timing: { delayMs: 2 * hour } }]) {
+      for (let i = 0; i < 4; i++) await submit({ ...more, triggerType: 'scheduled' });
+    }
+    clock.advance(1_000);
+    const count = (max: number) => countQueues(world.database.read, clock.now(), max);
+
+    const cut = await count(4);
+    const whole = await count(100);
+
+    expect(cut['skill-execution']).toMatchObject({ later: 3, isCut: true });
+    expect(cut['skill-execution'].due).toBeGreaterThan(0);
+    expect(cut['scheduled-jobs']).toEqual({ due: 4, later: 4, isCut: true });
+    expect(whole['skill-execution']).toEqual({ due: 3, later: 3, isCut: false });
+    expect(whole['scheduled-jobs']).toEqual({ due: 4, later: 4, isCut: false });
   });
 
   test('the woken runs of an organization are found behind those of another one', async () => {

@@ -22,7 +22,8 @@ export function Verdict({ state, isOfAll }: { state: QueueState; isOfAll: boolea
   const waitedMs = since.length === 0 ? 0 : Math.max(0, Date.parse(as_of) - Math.min(...since));
   const holds = holdsOf(state);
   const isSlow = holds.length > 0 || waitedMs > longMs;
-  const tone = isSlow ? 'warn' : waiting === 0 ? 'good' : 'neutral';
+  const isNone = waiting === 0 && !queues.some(({ at_least }) => at_least);
+  const tone = isSlow ? 'warn' : isNone ? 'good' : 'neutral';
   const { look, Icon } = tones[tone];
   return (
     <section
@@ -75,13 +76,15 @@ const isNumber = (value: number | null): value is number => value !== null;
 
 function titleOf({ queues }: QueueState, waitedMs: number): string {
   const waiting = queues.reduce((sum, queue) => sum + queue.waiting, 0);
-  if (waiting === 0) return 'Nothing waits for a slot.';
+  const isAtLeast = queues.some(({ at_least }) => at_least);
+  if (waiting === 0) {
+    return isAtLeast
+      ? 'Very many jobs are queued: how many wait for a slot was not counted.'
+      : 'Nothing waits for a slot.';
+  }
   const isOfJobs = queues.every(({ queue, waiting: n }) => queue !== 'webhooks' || n === 0);
   const [one, many] = isOfJobs ? ['job waits', 'jobs wait'] : ['entry waits', 'entries wait'];
-  const count = atLeastText(
-    waiting,
-    queues.some(({ at_least }) => at_least),
-  );
+  const count = atLeastText(waiting, isAtLeast);
   return `${count} ${waiting === 1 ? one : many}, the oldest for ${durationText(waitedMs)}.`;
 }
 

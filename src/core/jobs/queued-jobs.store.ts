@@ -211,13 +211,19 @@ export async function findOldest(db: Handle, now: number, readMax: number) {
   return { 'skill-execution': ofClients.rows[0], 'scheduled-jobs': ofSchedules.rows[0] };
 }
 
-/** Of all organizations and each queue: how many queued jobs are due and begin later, counted to `max` in both together. */
+/**
+ * Of all organizations and each queue: how many queued jobs are due and begin later, counted to `max` in both together. Where
+ * these are cut, those that no schedule has started are the ones among the counted jobs.
+ */
 export async function countQueues(db: Handle, now: number, max: number) {
   const count = async (side: Side, of: RawBuilder<unknown>) => {
     const range = side === 'due' ? sql`due_at <= ${now}` : sql`due_at > ${now}`;
-    const { rows } = await sql<{ n: number }>`select count(*) as n from (select 1 from ${of}
-      and ${range} limit ${max}) as counted`.execute(db.kysely);
-    return Number(rows[0]?.n ?? 0);
+    const { rows } = await sql<{ n: number; direct: number }>`select count(*) as n,
+        count(case when trigger_type <> 'scheduled' then 1 end) as direct
+      from (select trigger_type from ${of} and ${range} order by due_at limit ${max}) as counted`.execute(
+      db.kysely,
+    );
+    return { n: Number(rows[0]?.n ?? 0), direct: Number(rows[0]?.direct ?? 0) };
   };
   const all = sql`jobs where status = 'queued'`;
   const planned = sql`${scheduledJobs(db)} where ${scheduled}`;
@@ -229,14 +235,14 @@ export async function countQueues(db: Handle, now: number, max: number) {
   ]);
   return {
     'skill-execution': {
-      due: Math.max(0, due - dueByPlan),
-      later: Math.max(0, later - laterByPlan),
-      isCut: due >= max || later >= max,
+      due: due.direct,
+      later: later.direct,
+      isCut: due.n >= max || later.n >= max,
     },
     'scheduled-jobs': {
-      due: dueByPlan,
-      later: laterByPlan,
-      isCut: dueByPlan >= max || laterByPlan >= max,
+      due: dueByPlan.n,
+      later: laterByPlan.n,
+      isCut: dueByPlan.n >= max || laterByPlan.n >= max,
     },
   };
 }

@@ -68,7 +68,7 @@ function limitsOf({ kind, limits = [], paused }: Line): string {
 }
 
 /** There may be more than were counted. */
-const countOf = (n: number, isAtLeast: boolean) => (isAtLeast && n > 0 ? `${n}+` : n);
+const countOf = (n: number, isAtLeast: boolean) => (isAtLeast ? `${n}+` : n);
 
 function linesOf(
   kind: string,
