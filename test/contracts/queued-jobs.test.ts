@@ -1,7 +1,7 @@
 /** What waits in the queues of jobs, on both databases. */
 import { describe, expect, test } from 'vitest';
 import { jobCounts } from '../../src/core/jobs/jobs.store.ts';
-import { countQueues } from '../../src/core/jobs/queued-jobs.store.ts';
+import { countQueues, countUnendedKinds } from '../../src/core/jobs/queued-jobs.store.ts';
 import { readQueuedJobs } from '../../src/core/jobs/queued-jobs.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
@@ -207,6 +207,37 @@ describe.each(await engines())('on $name', (engine) => {
     expect(cut['scheduled-jobs']).toEqual({ due: 4, later: 4, isCut: true });
     expect(whole['skill-execution']).toEqual({ due: 3, later: 3, isCut: false });
     expect(whole['scheduled-jobs']).toEqual({ due: 4, later: 4, isCut: false });
+  });
+
+  test('of kept counts that are cut it counts whole kinds alone', async () => {
+    const world = await jobsWorld(engine);
+    const { database, submit } = world;
+    const kind = await world.row((await submit()).id);
+    // One process has counted what comes, and another one what goes.
+    await database.write(async (tx) => {
+      for (const agent_id of ['x', 'y']) {
+        const changes = [1, 2, 3].map(() => ({
+          kind: { ...kind, agent_id },
+          from: null,
+          to: 'queued' as const,
+        }));
+        await jobCounts.change(tx, 'a', changes);
+        const back = changes
+          .slice(1)
+          .map((change) => ({ ...change, from: 'queued' as const, to: null }));
+        await jobCounts.change(tx, 'b', back);
+      }
+    });
+    const count = async (rowsMax: number) => {
+      const { kinds, isCut } = await countUnendedKinds(database.read, ['default'], rowsMax);
+      return { counts: kinds.map(({ agent_id, n }) => [agent_id, n]), isCut };
+    };
+    const first = ['default', 1];
+
+    expect(await count(2)).toEqual({ counts: [first], isCut: true });
+    expect(await count(4)).toEqual({ counts: [first, ['x', 1]], isCut: true });
+    expect(await count(5)).toEqual({ counts: [first, ['x', 1]], isCut: true });
+    expect(await count(100)).toEqual({ counts: [first, ['x', 1], ['y', 1]], isCut: false });
   });
 
   test('the woken runs of an organization are found behind those of another one', async () => {

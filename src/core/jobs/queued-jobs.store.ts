@@ -52,8 +52,8 @@ const columns = sql.join(
 );
 
 /**
- * How many jobs of the organizations have not ended, by kind and status. It reads `rowsMax` of the kept counts at most; `isCut`
- * says whether there are more.
+ * How many jobs of the organizations have not ended, by kind and status. It takes `rowsMax` of the kept counts at most; `isCut`
+ * says whether there are more. A count is the sum of several rows, some of them negative, so one that may be cut is left out.
  */
 export async function countUnendedKinds(
   { kysely, dialect }: Handle,
@@ -69,11 +69,16 @@ export async function countUnendedKinds(
       count(*) as rows_read
     from (select ${kindColumns}, status, count from ${counts}
       where ${isIn(dialect, sql`organization_id`, listValue(ids))}
-        and status in ('queued', 'active', 'waiting') limit ${rowsMax}) as found
-    group by ${kindColumns}, status`.execute(kysely);
-  const kinds = rows.map(({ rows_read: _, ...row }) => ({ ...row, n: Number(row.n) }));
+        and status in ('queued', 'active', 'waiting')
+      order by ${kindColumns}, status limit ${rowsMax}) as found
+    group by ${kindColumns}, status order by ${kindColumns}, status`.execute(kysely);
   const rowsRead = rows.reduce((sum, { rows_read }) => sum + Number(rows_read), 0);
-  return { kinds: kinds.filter(({ n }) => n > 0), isCut: rowsRead >= rowsMax };
+  const isCut = rowsRead >= rowsMax;
+  const kinds = (isCut ? rows.slice(0, -1) : rows).map(({ rows_read: _, ...row }) => ({
+    ...row,
+    n: Number(row.n),
+  }));
+  return { kinds: kinds.filter(({ n }) => n > 0), isCut };
 }
 
 export const givenIds = ({ dialect }: Handle, ids: readonly string[]) =>

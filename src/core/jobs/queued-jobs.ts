@@ -109,7 +109,7 @@ export async function readQueuedJobs(
   ]);
   const grouping = new Grouping();
   for (const kind of kept.kinds) grouping.count(kind, queued);
-  for (const id of ids) grouping.setOrganization(id, queued.ofOrganization(id), kept.isCut);
+  for (const id of ids) grouping.setOrganization(id, queued.ofOrganization(id));
   const isRead = new Set(ids);
   for (const job of woken) if (isRead.has(job.organization_id)) grouping.wake(job);
   for (const job of calling) if (isRead.has(job.organization_id)) grouping.call(job);
@@ -120,6 +120,7 @@ export async function readQueuedJobs(
     if (oldest?.[queue] !== undefined) grouping.setOldest(queue, oldest[queue]);
     if (ofQueues !== null) grouping.setQueue(queue, ofQueues[queue]);
   }
+  if (kept.isCut) grouping.cut();
   const { queues, organizations, skills, agents } = grouping.groups;
   const ofOrganizations = groupsOf(organizations);
   return {
@@ -226,17 +227,20 @@ class Grouping {
     for (const group of this.#groupsOf(kind)) group.nextAt = Math.min(group.nextAt ?? at, at);
   }
 
-  /** An organization has so many jobs at least; `isCut` where some of its kept counts may not have been read. */
-  setOrganization(
-    id: string,
-    { due, later }: ReturnType<QueuedCounts['ofOrganization']>,
-    isCut: boolean,
-  ): void {
+  /** An organization has so many jobs at least. */
+  setOrganization(id: string, { due, later }: ReturnType<QueuedCounts['ofOrganization']>): void {
     const group = this.groups.organizations.get(id);
     if (group === undefined) return;
     group.waiting = Math.max(group.waiting, due);
     group.later = Math.max(group.later, later);
-    group.isAtLeast ||= isCut;
+  }
+
+  /** Some of the kept counts were not read: each group may have more jobs. */
+  cut(): void {
+    for (const queue of jobQueues) groupOf(this.groups.queues, queue, queue, null);
+    for (const groups of Object.values(this.groups)) {
+      for (const group of groups.values()) group.isAtLeast = true;
+    }
   }
 
   /** A queue of more organizations than those that were read. */

@@ -34,7 +34,8 @@ const counts = {
   later: Count('Those whose time has not come: delayed ones, and retries.'),
   at_least: Type.Boolean({
     description:
-      'Whether more may wait and come later: there are very many of both, which are counted to a bound.',
+      'Whether more than `waiting` may wait and more than `later` come later: there are very many of both, which are counted to ' +
+      'a bound. Where there are more kinds of jobs than are read, more than `running` and `suspended` may be so, too.',
   }),
   running: Count('Those under way.'),
   suspended: Count('Runs that wait for time, an event, a person or another run.'),

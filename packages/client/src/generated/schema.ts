@@ -2690,7 +2690,7 @@ export interface components {
             waiting: number;
             /** @description Those whose time has not come: delayed ones, and retries. */
             later: number;
-            /** @description Whether more may wait and come later: there are very many of both, which are counted to a bound. */
+            /** @description Whether more than `waiting` may wait and more than `later` come later: there are very many of both, which are counted to a bound. Where there are more kinds of jobs than are read, more than `running` and `suspended` may be so, too. */
             at_least: boolean;
             /** @description Those under way. */
             running: number;
@@ -2739,7 +2739,7 @@ export interface components {
             waiting: number;
             /** @description Those whose time has not come: delayed ones, and retries. */
             later: number;
-            /** @description Whether more may wait and come later: there are very many of both, which are counted to a bound. */
+            /** @description Whether more than `waiting` may wait and more than `later` come later: there are very many of both, which are counted to a bound. Where there are more kinds of jobs than are read, more than `running` and `suspended` may be so, too. */
             at_least: boolean;
             /** @description Those under way. */
             running: number;
@@ -4117,7 +4117,7 @@ export interface components {
             waiting: number;
             /** @description Those whose time has not come: delayed ones, and retries. */
             later: number;
-            /** @description Whether more may wait and come later: there are very many of both, which are counted to a bound. */
+            /** @description Whether more than `waiting` may wait and more than `later` come later: there are very many of both, which are counted to a bound. Where there are more kinds of jobs than are read, more than `running` and `suspended` may be so, too. */
             at_least: boolean;
             /** @description Those under way. */
             running: number;
