@@ -138,6 +138,42 @@ test('names a skill that no process has loaded any more, while its jobs come lat
   expect((await tenant.get(`/api/jobs/${jobId}`)).body.status).toBe('queued');
 });
 
+test('a key reads the ids of no other key of its organization, and the administrator does', async () => {
+  const own = await startStaged();
+  onTestFinished(() => own.stop());
+  const limitedKey = await newTenant(own);
+  const { organization: organization_id } = limitedKey;
+  const other = await newTenant(own, { organization_id });
+  await own.admin('PUT', `/admin/api-keys/${limitedKey.keyId}/queue`, { max_concurrency: 1 });
+  const end = gate();
+  const first = await limitedKey.start(play, acting({ until: end.path }));
+  const second = await limitedKey.start('util/v1.0/echo', { text: 'x' });
+  await waitFor(async () => (await limitedKey.get(`/api/jobs/${second}`)).body.waiting_for, {
+    describe: 'the job waits for a place of its key',
+  });
+
+  const [ofOther, ofOwn, ofAll] = await Promise.all([
+    other.get('/api/queue'),
+    limitedKey.get('/api/queue'),
+    own.admin('GET', '/admin/queue'),
+  ]);
+  end.open();
+
+  expect(ofOther.text).toContain('1 job waits for a place: max_concurrency of API key.');
+  expect(ofOther.text).not.toContain(limitedKey.keyId);
+  const subject = { type: 'api_key', id: limitedKey.keyId };
+  for (const { body } of [ofOwn, ofAll]) {
+    expect(body.skills.data).toContainEqual(
+      expect.objectContaining({
+        held_by: [
+          expect.objectContaining({ code: 'limit', subject: expect.objectContaining(subject) }),
+        ],
+      }),
+    );
+  }
+  for (const id of [first, second]) await limitedKey.jobIn(id, 'completed');
+});
+
 test('shows the limits and pauses of organizations, agents and skills', async () => {
   const own = await startPlatform({ skillsDirs: [...stagedSkills, limited] });
   onTestFinished(() => own.stop());
