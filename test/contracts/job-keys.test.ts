@@ -1,7 +1,7 @@
 /** Jobs of one key: the latest runs, or the first, or one once it is calm (docs/decisions/jobs.md). */
-import { CompiledQuery } from 'kysely';
+import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/adapters/database/database.ts';
+import type { Database, Transaction } from '../../src/adapters/database/database.ts';
 import { compile, type Statement } from '../../src/adapters/database/statement.ts';
 import { Batches } from '../../src/core/jobs/batches.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
@@ -9,10 +9,11 @@ import { deleteOldJobKeys } from '../../src/core/jobs/job-keys.store.ts';
 import type { JobKey } from '../../src/core/jobs/job-keys.ts';
 import { deleteExpired } from '../../src/core/jobs/retention.ts';
 import { newId } from '../../src/kernel/ids.ts';
+import { lockKeysOf } from '../../src/platform/user-data/user-data.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
-import { plansOf, rowsOf } from '../support/query-plans.ts';
+import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -536,6 +537,26 @@ describe.each(await engines())('on $name', (engine) => {
     ]);
     expect((await row(taken.id)).status).toBe('cancelled');
   });
+
+  test.runIf(engine.name === 'PostgreSQL')(
+    'an erasure locks keys in the order of the acceptance, whatever the language of the database',
+    async () => {
+      const { submit, database } = await jobsWorld(engine);
+      const small = await submit({ jobKey: { ...replace, key: 'a' } });
+      const capital = await submit({ jobKey: { ...replace, key: 'B' } });
+
+      const locked = await database.write(async (tx) => {
+        const column = sql`alter table job_keys alter column job_key type text collate "en-x-icu"`;
+        await column.execute(tx.kysely);
+        const { handle, asked } = recording({ read: tx } as unknown as Database);
+        await lockKeysOf(handle as Transaction, [small.id, capital.id]);
+        const query = asked.at(-1);
+        return query && (await tx.kysely.executeQuery<{ job_id: string }>(query)).rows;
+      });
+
+      expect(locked?.map(({ job_id }) => job_id)).toEqual([capital.id, small.id]);
+    },
+  );
 
   test('a job without a key has no row of keys, and rows of ended jobs are deleted after a day', async () => {
     const world = await jobsWorld(engine);

@@ -148,9 +148,20 @@ export async function lockKeysOf(tx: Transaction, ids: readonly string[]): Promi
   if (tx.dialect === 'sqlite') return;
   const named = isIn(tx.dialect, sql.ref('job_id'), listValue(ids));
   const requests = tx.kysely.selectFrom('idempotency_keys').select('owner').where(named);
-  await requests.orderBy('owner').orderBy('idempotency_key').forUpdate().execute();
+  // In the order of the acceptance, which is not that of the database's language.
+  const inBytes = (column: string) => sql`${sql.ref(column)} collate "C"`;
+  await requests
+    .orderBy(inBytes('owner'))
+    .orderBy(inBytes('idempotency_key'))
+    .forUpdate()
+    .execute();
   const keys = tx.kysely.selectFrom('job_keys').select('job_id').where(named);
-  await keys.orderBy('organization_id').orderBy('skill').orderBy('job_key').forUpdate().execute();
+  await keys
+    .orderBy(inBytes('organization_id'))
+    .orderBy(inBytes('skill'))
+    .orderBy(inBytes('job_key'))
+    .forUpdate()
+    .execute();
 }
 
 /** Erases what jobs have of text; their rows stay. */
