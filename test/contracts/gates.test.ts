@@ -758,7 +758,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('leaves its place also to its own organization where it is not due, and asks for one when it is', async () => {
       const { world } = await worldOfTwo();
       const jobs = [await submit(world), await submit(world)];
-      const [first, second] = jobs as [JobRow, JobRow];
+      const [first] = jobs as [JobRow, JobRow];
       // As where it was put off while a gate gave it the place.
       await world.database.write((tx) =>
         tx.kysely
@@ -1078,26 +1078,29 @@ describe.each(await engines())('on $name', (engine) => {
     test.each([
       ['after a while', 10_000],
       ['once the clock was set back', -3_600_000],
-    ])('of runs that wait for each other the latest call fails %s, and the others go on', async (_, ms) => {
-      const world = await worldOf([], { clock: manualClock(new Date().toISOString()) });
-      const echo = 'concurrency of test/v1.0/echo';
-      await world.skills.register([facts('echo', { limit: 1 }), facts('limited', { limit: 1 })]);
-      const one = await runIn(world, 'default', { skill: limited });
-      const two = await runIn(world);
-      expect(await one.take(1, echo)).toBe(false);
-      expect(await two.take(1, words)).toBe(false);
-      await world.recovery.sweep();
-      expect([await one.calls(), await two.calls()]).toEqual([{ 1: false }, { 1: false }]);
-      world.clock.jumpTo(world.clock.now() + ms);
+    ])(
+      'of runs that wait for each other the latest call fails %s, and the others go on',
+      async (_, ms) => {
+        const world = await worldOf([], { clock: manualClock(new Date().toISOString()) });
+        const echo = 'concurrency of test/v1.0/echo';
+        await world.skills.register([facts('echo', { limit: 1 }), facts('limited', { limit: 1 })]);
+        const one = await runIn(world, 'default', { skill: limited });
+        const two = await runIn(world);
+        expect(await one.take(1, echo)).toBe(false);
+        expect(await two.take(1, words)).toBe(false);
+        await world.recovery.sweep();
+        expect([await one.calls(), await two.calls()]).toEqual([{ 1: false }, { 1: false }]);
+        world.clock.jumpTo(world.clock.now() + ms);
 
-      await world.recovery.sweep();
+        await world.recovery.sweep();
 
-      expect([await one.calls(), await two.calls()]).toEqual([{ 1: false }, {}]);
-      await two.end();
-      expect(await one.calls()).toEqual({ 1: true });
-      await one.end();
-      expect(await rowsLeft(world)).toEqual([]);
-    });
+        expect([await one.calls(), await two.calls()]).toEqual([{ 1: false }, {}]);
+        await two.end();
+        expect(await one.calls()).toEqual({ 1: true });
+        await one.end();
+        expect(await rowsLeft(world)).toEqual([]);
+      },
+    );
 
     test('the end of a run ends the waits of its calls', async () => {
       const world = await worldWith('a', 'b');

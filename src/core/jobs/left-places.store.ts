@@ -51,14 +51,15 @@ export const listUnclaimed = allRows<{
 );
 
 /** The calls that have waited since before one id, or after the other, in the order in which they began. */
-export const listWaitingCalls = allRows<{ before: string; after: string; limit: number }>()((db, p) =>
-  db
-    .selectFrom('places')
-    .select(['job_id', 'n', 'gate'])
-    .where('is_held', '=', sql.lit(0))
-    .where(sql<boolean>`(since < ${p('before')} or since > ${p('after')})`)
-    .orderBy('since')
-    .limit(p('limit')),
+export const listWaitingCalls = allRows<{ before: string; after: string; limit: number }>()(
+  (db, p) =>
+    db
+      .selectFrom('places')
+      .select(['job_id', 'n', 'gate'])
+      .where('is_held', '=', sql.lit(0))
+      .where(sql<boolean>`(since < ${p('before')} or since > ${p('after')})`)
+      .orderBy('since')
+      .limit(p('limit')),
 );
 
 const indexed = (dialect: Dialect) =>
