@@ -763,7 +763,7 @@ describe.each(await engines())('on $name', (engine) => {
       await world.database.write((tx) =>
         tx.kysely
           .updateTable('jobs')
-          .set({ due_at: world.clock.now() + 60_000 })
+          .set({ due_at: world.clock.now() + 60_000, run_at: world.clock.now() + 60_000 })
           .where('id', '=', first.id)
           .execute(),
       );
