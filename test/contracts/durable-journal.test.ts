@@ -352,7 +352,10 @@ describe.each(await engines())('on $name', (engine) => {
       expect(run.suspensions).toBe(0);
     });
 
-    test('counts the bytes of its result once, however often it is replayed', async () => {
+    // 33 MiB go to the database and back, which takes a busy machine a minute.
+    test('counts the bytes of its result once, however often it is replayed', {
+      timeout: 240_000,
+    }, async () => {
       const world = await jobsWorld(engine);
       const { id } = await world.submit();
       await world.attempt(id, waiting, (run) => waitOpen(run, sleep('nap', hour)));
