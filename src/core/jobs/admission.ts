@@ -106,7 +106,7 @@ export class Admission {
     const now = clock.now();
     const times = { now, leaseUntil: now + config.jobLeaseMs, dueBy: now + clockSkewMs };
     const { places } = this.#parts;
-    const limited = places.areAny() ? places.limitedSkills() : null;
+    const limited = places.limits.areAny() ? places.limits.limitedSkills() : null;
     const claim = { by: this.#worker.claimedBy, ...times };
     const claimed = await claimJobs(tx, ids, claim, limited);
     if (limited !== null && claimed.length < ids.length) {
@@ -191,7 +191,7 @@ export class Admission {
     const { places } = this.#parts;
     const gated: (Passing & { organization_id: string; job: NewJob })[] = [];
     for (const job of jobs) {
-      const gates = places.gatesOf(job);
+      const gates = places.limits.gatesOf(job);
       if (gates.length === 0) continue;
       job.gated = 1;
       job.held_by = null;

@@ -138,9 +138,9 @@ export class CalledPlaces {
     const { job, runs } = this.#attempt;
     const [skill_category, skill_version, skill_name] = skillKeyParts(skill);
     const called = { ...job, skill_category, skill_version, skill_name };
-    const gates = runs.places.gatesOf(called);
+    const gates = runs.places.limits.gatesOf(called);
     if (gates.length === 0) return gates;
-    const covered = new Set(runs.places.gatesOf(job).map(({ name }) => name));
+    const covered = new Set(runs.places.limits.gatesOf(job).map(({ name }) => name));
     for (const outer of this.#placed.values()) {
       if (path.startsWith(`${outer.path}/`)) for (const name of outer.gates) covered.add(name);
     }

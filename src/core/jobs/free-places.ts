@@ -7,21 +7,10 @@
 import type { Transaction } from '../../adapters/database/database.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Context } from '../context/context.ts';
-import { type SkillRegistry, skillKey } from '../skills/registry.ts';
+import type { GateLimits } from './gate-limits.ts';
 import { lockGates, tryLockGates } from './gate-locks.ts';
-import type { GateSettings } from './gate-settings.ts';
 import type { GateUses } from './gate-uses.ts';
-import {
-  type Gate,
-  type GatedWork,
-  gatesOf,
-  isOfStarts,
-  isTurnOfCalls,
-  lowerPriorityOf,
-  type Passing,
-  passGates,
-  placesOf,
-} from './gates.ts';
+import { type Gate, isTurnOfCalls, lowerPriorityOf, type Passing, passGates } from './gates.ts';
 import { listHeld, moveHeld } from './held-jobs.store.ts';
 import { inIdOrder } from './jobs.store.ts';
 import {
@@ -45,7 +34,6 @@ const ofTurnMax = 64;
 /** Jobs that a turn reads at least: the first ones may need places of gates that are full. Where all do, it reads `ofTurnMax`. */
 const readMin = 8;
 
-const noGates: readonly Gate[] = [];
 /** A gate without a limit gives no places. */
 const hasPlaces = ({ limit }: Gate) => limit !== Number.POSITIVE_INFINITY;
 
@@ -80,37 +68,15 @@ interface PassOnOptions {
 
 export class FreePlaces {
   readonly #context: Context;
-  readonly #skills: SkillRegistry;
   readonly #running: RunningJobs;
-  readonly #settings: GateSettings;
+  readonly #limits: GateLimits;
   readonly #uses: GateUses;
 
-  constructor(
-    context: Context,
-    skills: SkillRegistry,
-    running: RunningJobs,
-    { settings, uses }: { readonly settings: GateSettings; readonly uses: GateUses },
-  ) {
+  constructor(context: Context, running: RunningJobs, limits: GateLimits, uses: GateUses) {
     this.#context = context;
-    this.#skills = skills;
     this.#running = running;
-    this.#settings = settings;
+    this.#limits = limits;
     this.#uses = uses;
-  }
-
-  /** The gates of work; none for most. */
-  gatesOf(work: GatedWork): readonly Gate[] {
-    const { limits } = this.#skills;
-    if (limits.size === 0 && this.#settings.byName.size === 0) return noGates;
-    const ofSkill = limits.get(skillKey(work.skill_category, work.skill_version, work.skill_name));
-    const gates = this.#settings.gatesOf(work);
-    if (ofSkill === undefined) return gates;
-    const all = [...gates, ...gatesOf(ofSkill, work)];
-    return work.status === 'waiting' ? all.filter(({ name }) => !isOfStarts(name)) : all;
-  }
-
-  limitOf(name: string): number {
-    return placesOf(name, this.#skills.limits, this.#settings.byName);
   }
 
   /** Records places of works, or of the call with the number `n`. */
@@ -133,17 +99,33 @@ export class FreePlaces {
     if (rows.length > 0) await tx.insert('places', rows);
   }
 
-  /** Gives up all places of jobs, and passes them on; `last` is the organization behind which the turns go on. */
-  async giveUp(tx: Transaction, ids: readonly string[], last?: string): Promise<void> {
-    const gates = (await listGatesOfJobs(tx, { ids })).map(({ gate }) => gate);
+  /**
+   * Gives up all places of jobs, and passes them on; `last` is the organization behind which the turns go on. Work waits at
+   * the gate `heldAt`, which another transaction may have closed.
+   */
+  async giveUp(
+    tx: Transaction,
+    ids: readonly string[],
+    { heldAt, last }: { readonly heldAt?: string; readonly last?: string } = {},
+  ): Promise<void> {
+    const places = await listGatesOfJobs(tx, { ids });
+    const opened = heldAt === undefined ? [] : [heldAt];
+    const gates = [...new Set([...opened, ...places.map(({ gate }) => gate)])];
     if (gates.length === 0) return;
     await lockGates(tx, gates);
+    await this.#uses.open(tx, opened);
     await forgetPlaces(tx, ids);
     await this.passOn(tx, gates, { last });
   }
 
+  /** Passes on the free places of a gate, in so many transactions at most while one may have left some. */
+  async passOnAll(gate: string, transactionsMax: number): Promise<void> {
+    let transactions = 0;
+    while (transactions < transactionsMax && (await this.#passOnNow(gate))) transactions += 1;
+  }
+
   /** Passes on the free places of a gate in a transaction of its own. Whether it may have left some. */
-  passOnNow(gate: string, locked: readonly string[] = []): Promise<boolean> {
+  #passOnNow(gate: string, locked: readonly string[] = []): Promise<boolean> {
     return this.#context.database.write(async (tx) => {
       await lockGates(tx, [gate, ...locked]);
       return this.passOn(tx, [gate], { isRepeat: locked.length > 0 });
@@ -170,12 +152,16 @@ export class FreePlaces {
     const { name } = gate;
     await this.#uses.mend(tx, name);
     const taken = (await this.#uses.taken(tx, [name])).get(name) ?? 0;
-    const limit = this.limitOf(name);
+    const limit = this.#limits.placesOf(name);
     const round: Round = {
-      ...{ tx, gate: name, inVain: new Set(), hasMoved: false, missed: new Set() },
+      tx,
+      gate: name,
       free: taken >= limit ? 0 : limit - taken,
       turn: Number(gate.turn),
       organizationId: last ?? gate.last_organization,
+      inVain: new Set(),
+      hasMoved: false,
+      missed: new Set(),
     };
     let turns = 0;
     while (round.free > 0 && turns < turnsMax && (await this.#nextTurn(round))) turns += 1;
@@ -185,7 +171,7 @@ export class FreePlaces {
     else await this.#uses.watch(tx, [name]);
     if (missed.size > 0 && !isRepeat) {
       // What fails here the sweep makes up for.
-      tx.afterCommit(() => void this.passOnNow(name, [...missed]).catch(() => {}));
+      tx.afterCommit(() => void this.#passOnNow(name, [...missed]).catch(() => {}));
     }
     const isCutShort = turns === turnsMax && round.inVain.size < turnsMax;
     return free > 0 && (isCutShort || round.hasMoved);
@@ -216,8 +202,8 @@ export class FreePlaces {
     const places = await listPlacesOfCall(tx, call);
     const others = places.map((place) => place.gate).filter((name) => name !== gate);
     if (!(await this.#lock(round, others))) return false;
-    const uses = await this.#uses.of(tx, others);
-    const full = others.find((name) => (uses.get(name)?.taken ?? 0) >= this.limitOf(name));
+    const taken = await this.#uses.taken(tx, others);
+    const full = others.find((name) => (taken.get(name) ?? 0) >= this.#limits.placesOf(name));
     if (full !== undefined) {
       round.hasMoved = true;
       await moveCall(tx, call, full);
@@ -249,13 +235,17 @@ export class FreePlaces {
     const jobs = await listHeld(tx, { gate, organization_id, priority, limit });
     const works = jobs.map((job) => ({
       id: job.id,
-      gates: this.gatesOf(job).filter(({ name }) => name !== gate),
+      gates: this.#limits.gatesOf(job).filter(({ name }) => name !== gate),
     }));
     const others = namesOf(works);
     if (!(await this.#lock(round, others))) return false;
-    const uses = await this.#uses.of(tx, others);
-    for (const [name, { taken }] of uses) uses.set(name, { taken, isContested: false });
-    const { passed, held } = passGates(works, uses);
+    const taken = await this.#uses.taken(tx, others);
+    // Work that waits at the others has no turn here.
+    const uses = Array.from(
+      taken,
+      ([name, n]) => [name, { taken: n, isContested: false }] as const,
+    );
+    const { passed, held } = passGates(works, new Map(uses));
     if (passed.length === 0) {
       await this.#moveAll(round, held);
       if (jobs.length < limit || limit >= ofTurnMax) return false;

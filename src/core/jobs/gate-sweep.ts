@@ -7,6 +7,7 @@ import { idFloor } from '../../kernel/ids.ts';
 import type { Context } from '../context/context.ts';
 import { callsToFail, type WaitingCall } from './circles.ts';
 import type { FreePlaces } from './free-places.ts';
+import type { GateLimits } from './gate-limits.ts';
 import { lockGates } from './gate-locks.ts';
 import type { GateUses } from './gate-uses.ts';
 import { holdAt, lockPutOff } from './held-jobs.store.ts';
@@ -22,7 +23,6 @@ import {
   findGates,
   forgetPlacesOfCall,
   listGates,
-  listGatesOfJobs,
   listPlacesOfCall,
   listTaken,
   openGates,
@@ -56,14 +56,22 @@ export class GateSweep {
   readonly #context: Context;
   readonly #free: FreePlaces;
   readonly #running: RunningJobs;
+  readonly #limits: GateLimits;
   readonly #uses: GateUses;
   /** Behind which gate, job and held job's gate the next sweep goes on. */
   readonly #after = { gate: '', job: '', held: '' };
 
-  constructor(context: Context, free: FreePlaces, running: RunningJobs, uses: GateUses) {
+  constructor(
+    context: Context,
+    free: FreePlaces,
+    running: RunningJobs,
+    limits: GateLimits,
+    uses: GateUses,
+  ) {
     this.#context = context;
     this.#free = free;
     this.#running = running;
+    this.#limits = limits;
     this.#uses = uses;
   }
 
@@ -79,7 +87,7 @@ export class GateSweep {
     const counts = await this.#uses.taken(read, names);
     const tooLong = await this.#uses.starts.tooLong(read, names);
     const isFree = (name: string) =>
-      tooLong.has(name) || (counts.get(name) ?? 0) < this.#free.limitOf(name);
+      tooLong.has(name) || (counts.get(name) ?? 0) < this.#limits.placesOf(name);
     for (const name of names) if (isFree(name)) await this.#passOn(name);
     await this.#takeBack(names.filter((name) => !isFree(name)));
   }
@@ -87,8 +95,7 @@ export class GateSweep {
   /** Passes on the places of a gate; where this fails the sweep goes on with the others. */
   async #passOn(gate: string): Promise<void> {
     try {
-      let rounds = 0;
-      while (rounds < roundsMax && (await this.#free.passOnNow(gate))) rounds += 1;
+      await this.#free.passOnAll(gate, roundsMax);
     } catch (err) {
       this.#context.log.warn({ err, gate }, 'places of a gate are not passed on');
     }
@@ -114,11 +121,7 @@ export class GateSweep {
         const left = new Set([...held, ...putOff].map(({ id }) => id));
         const last = places.findLast(({ job_id }) => left.has(job_id));
         if (last === undefined) return;
-        const gates = await listGatesOfJobs(tx, { ids: [...left] });
-        await lockGates(tx, [gate, ...gates.map((one) => one.gate)]);
-        // Another transaction may have closed it meanwhile.
-        await this.#uses.open(tx, [gate]);
-        await this.#free.giveUp(tx, [...left], last.organization_id);
+        await this.#free.giveUp(tx, [...left], { heldAt: gate, last: last.organization_id });
       });
     }
   }
@@ -133,7 +136,7 @@ export class GateSweep {
     const names = [...new Set(waiting.map(({ gate }) => gate))];
     const taken = await listTaken(database.read, { names, limit: takenMax });
     if (taken.length === takenMax) return;
-    const failed = callsToFail(waiting, taken, (gate) => this.#free.limitOf(gate));
+    const failed = callsToFail(waiting, taken, (gate) => this.#limits.placesOf(gate));
     for (const call of failed) await this.#fail(call);
   }
 

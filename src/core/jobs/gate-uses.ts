@@ -23,6 +23,7 @@ export class GateUses {
 
   /** How many places of the gates are taken, all while a gate is a pause under way; those without one may be left out. */
   async taken(db: Handle, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    if (names.length === 0) return new Map();
     const rows = await countPlaces(db, { names });
     const taken = new Map(rows.map((row) => [row.gate, Number(row.taken)]));
     for (const [name, starts] of await this.starts.count(db, names))

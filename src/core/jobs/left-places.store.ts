@@ -17,8 +17,8 @@ export const listPlacesBehind = allRows<{ after: string; limit: number }>()((db,
 );
 
 /**
- * Places at the gates that jobs have had since before one id, or after the other, and that no claim has used, while work of others waits there, or
- * whose jobs are not due.
+ * Places at the gates that jobs have had since before one id, or after the other, and that no claim has used: while work of
+ * others waits there, or whose jobs are not due.
  */
 export const listUnclaimed = allRows<{
   names: readonly string[];

@@ -10,6 +10,7 @@ import { newId } from '../../kernel/ids.ts';
 import type { Context } from '../context/context.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { FreePlaces, namesOf } from './free-places.ts';
+import { GateLimits } from './gate-limits.ts';
 import { lockGates } from './gate-locks.ts';
 import { GateSettings } from './gate-settings.ts';
 import { GateSweep } from './gate-sweep.ts';
@@ -56,33 +57,28 @@ interface Replacement {
 
 export class Places {
   readonly #context: Context;
-  readonly #skills: SkillRegistry;
   readonly #free: FreePlaces;
   readonly #sweep: GateSweep;
   /** The limits and pauses that operators set. */
   readonly settings: GateSettings;
+  readonly limits: GateLimits;
   /** How gates stand, with the starts of runs and the pauses that end by themselves. */
   readonly uses: GateUses;
 
   constructor(context: Context, skills: SkillRegistry, running: RunningJobs) {
     this.#context = context;
-    this.#skills = skills;
     this.settings = new GateSettings(context);
+    this.limits = new GateLimits(skills, this.settings);
     this.uses = new GateUses(context);
-    this.uses.timers.whenFree((gate) => this.#passOnAll(gate));
-    this.#free = new FreePlaces(context, skills, running, this);
-    this.#sweep = new GateSweep(context, this.#free, running, this.uses);
-  }
-
-  /** The gates of work; none for most. */
-  gatesOf(work: GatedWork): readonly Gate[] {
-    return this.#free.gatesOf(work);
+    this.#free = new FreePlaces(context, running, this.limits, this.uses);
+    this.uses.timers.whenFree((gate) => this.#free.passOnAll(gate, roundsMax));
+    this.#sweep = new GateSweep(context, this.#free, running, this.limits, this.uses);
   }
 
   /** The rates at which the start of a job counts; none where it goes on after a wait. */
   ratesOf(job: GatedWork & Pick<ClaimedJob, 'gated' | 'resumed_at'>): readonly string[] {
     if (job.gated === 0 || job.resumed_at !== null) return [];
-    return this.gatesOf(job).flatMap(({ name }) => (windowOf(name) === null ? [] : [name]));
+    return this.limits.gatesOf(job).flatMap(({ name }) => (windowOf(name) === null ? [] : [name]));
   }
 
   /**
@@ -93,7 +89,7 @@ export class Places {
     tx: Transaction,
     refusals: readonly { readonly skill: string; readonly ms: number }[],
   ): Promise<void> {
-    const slowed = refusals.filter(({ skill }) => this.slowsDown(skill));
+    const slowed = refusals.filter(({ skill }) => this.limits.slowsDown(skill));
     await this.uses.pauses.begin(
       tx,
       slowed.map(({ skill, ms }) => ({ name: pauseAfterRefusal(skill), ms })),
@@ -102,34 +98,19 @@ export class Places {
 
   /** The same for a skill that a run has called. */
   async calledRefused(skill: string, ms: number): Promise<void> {
-    if (!this.slowsDown(skill)) return;
+    if (!this.limits.slowsDown(skill)) return;
     await this.#context.database.write((tx) => this.refused(tx, [{ skill, ms }]));
   }
 
-  /** Whether a refusal pauses all of a skill. */
-  slowsDown(skill: string): boolean {
-    return this.#skills.limits.get(skill)?.some((limit) => limit.afterRefusal) === true;
-  }
-
-  /** Whether any work has gates. */
-  areAny(): boolean {
-    return this.#skills.limits.size > 0 || this.settings.byName.size > 0;
-  }
-
-  /** The skills that have limits: `category/version/name`. */
-  limitedSkills(): readonly string[] {
-    return [...this.#skills.limits.keys()];
-  }
-
-  /** Locks the gates of new jobs, and those at which earlier ones have places, before the transaction changes any count. */
+  /** Locks the gates of works, and those at which earlier ones have places, before the transaction changes any count. */
   async lockGatesOf(
     tx: Transaction,
-    made: readonly GatedWork[],
+    works: readonly GatedWork[],
     earlier: readonly Gated[],
   ): Promise<void> {
     const ids = earlier.filter(({ gated }) => gated === 1).map(({ id }) => id);
     const places = ids.length === 0 ? [] : await listGatesOfJobs(tx, { ids });
-    const names = made.flatMap((work) => this.gatesOf(work).map(({ name }) => name));
+    const names = works.flatMap((work) => this.limits.gatesOf(work).map(({ name }) => name));
     await lockGates(tx, [...new Set([...names, ...places.map(({ gate }) => gate)])]);
   }
 
@@ -147,7 +128,7 @@ export class Places {
     const places = new Set(own.map(({ gate, job_id }) => placeOf(gate, job_id)));
     const counts = Map.groupBy(own, ({ job_id }) => job_id);
     const same = gated.filter(({ from, to }) => {
-      const gates = this.gatesOf(to);
+      const gates = this.limits.gatesOf(to);
       const isSame = gates.every(({ name }) => places.has(placeOf(name, from.id)));
       return isSame && gates.length > 0 && counts.get(from.id)?.length === gates.length;
     });
@@ -181,14 +162,12 @@ export class Places {
    */
   async admit(tx: Transaction, ids: readonly string[], due_by: number) {
     const held = new Set<string>();
-    const rows = await listGatedWorks(tx, { ids, skills: this.limitedSkills(), due_by });
+    const rows = await listGatedWorks(tx, { ids, skills: this.limits.limitedSkills(), due_by });
     if (rows.length === 0) return { passed: [], held };
     const inTurn = rows.toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
-    const works = inTurn.map((row) => ({ id: row.id, gates: this.gatesOf(row) }));
+    const works = inTurn.map((row) => ({ id: row.id, gates: this.limits.gatesOf(row) }));
     const names = namesOf(works);
-    const gated = rows.filter((row) => row.gated === 1).map(({ id }) => id);
-    const earlier = gated.length === 0 ? [] : await listGatesOfJobs(tx, { ids: gated });
-    await lockGates(tx, [...names, ...earlier.map(({ gate }) => gate)]);
+    await this.lockGatesOf(tx, rows, rows);
     // Of all of them: one may have got its places, and its mark, while this transaction waited for the gates.
     const own = await listPlacesOfJobs(tx, { ids: rows.map(({ id }) => id) });
     const owned = new Set(own.map(({ gate, job_id }) => placeOf(gate, job_id)));
@@ -289,11 +268,6 @@ export class Places {
   /** Sets how many places a gate has, null for any number; lets go what may begin now. */
   async setPlaces(name: string, places: number | null): Promise<void> {
     await this.settings.set(name, places);
-    await this.#passOnAll(name);
-  }
-
-  async #passOnAll(name: string): Promise<void> {
-    let rounds = 0;
-    while (rounds < roundsMax && (await this.#free.passOnNow(name))) rounds += 1;
+    await this.#free.passOnAll(name, roundsMax);
   }
 }

@@ -24,7 +24,7 @@ test.each([
         return { outcome, abort() {}, suspend() {} };
       },
     },
-    places: { gatesOf: () => [] },
+    places: { limits: { gatesOf: () => [] } },
   } as unknown as Runs;
   const attempt = newAttempt(parts, { id: 'a' } as ClaimedJob);
   const call = { skill: 'test/v1.0/tool', input: '{}', isOnce, wasInterrupted: false };
@@ -52,7 +52,7 @@ test.each([
         return { outcome, abort() {}, suspend() {} };
       },
     },
-    places: { gatesOf: () => [] },
+    places: { limits: { gatesOf: () => [] } },
   } as unknown as Runs;
   await runToolSkill(
     newAttempt(parts, { id: 'a' } as ClaimedJob),
@@ -82,7 +82,7 @@ test.each([
           return { outcome, abort() {}, suspend() {} };
         },
       },
-      places: { gatesOf: () => [] },
+      places: { limits: { gatesOf: () => [] } },
     } as unknown as Runs;
     const call = { skill: 'mcp-a/v1.0/tool', input: '{}', isOnce: false, wasInterrupted: true };
     const result = await runToolSkill(
