@@ -7,7 +7,7 @@ type Priority = Schema<'Agent'>['priority'];
 /** The value as the platform takes it; null for none of its own. */
 export const priorityOf = (text: string): Priority => (text === '' ? null : (text as Priority));
 
-const priorities = [{ value: 'high' }, { value: 'normal' }, { value: 'low' }];
+export const priorities = [{ value: 'high' }, { value: 'normal' }, { value: 'low' }] as const;
 
 export function PriorityField({
   none,

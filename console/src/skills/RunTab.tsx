@@ -4,6 +4,7 @@ import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { ApiError, type Schema } from '../api/client.ts';
 import { type Priority, runSkill } from '../api/skills.ts';
 import { InputFields, InputWay } from '../forms/InputFields.tsx';
+import { priorities } from '../forms/PriorityField.tsx';
 import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
 import { useInput } from '../forms/useInput.ts';
 import { useMissingScopes } from '../shell/session.ts';
@@ -84,7 +85,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
                 <SelectField
                   label="Priority"
                   value={priority}
-                  options={priorities}
+                  options={choices}
                   onValue={setPriority}
                 />
               </div>
@@ -130,12 +131,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
   );
 }
 
-const priorities: readonly { readonly value: Priority | ''; readonly label?: string }[] = [
-  { value: '', label: 'the agent’s' },
-  { value: 'high' },
-  { value: 'normal' },
-  { value: 'low' },
-];
+const choices = [{ value: '', label: 'the agent’s' }, ...priorities] as const;
 
 /** On a phone it is below the form. */
 const show = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' });
