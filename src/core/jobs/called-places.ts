@@ -13,7 +13,7 @@ import type { RunPart } from '../journal/run-part.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { type Attempt, yieldSlot } from './attempt.ts';
 import { type Gate, isOfStarts, waitingFor } from './gates.ts';
-import { windowOf } from './rates.ts';
+import { isRate } from './rates.ts';
 
 /** A call fails that got no place; a later attempt may get one. */
 export class NoPlaceError extends Error {
@@ -84,7 +84,7 @@ export class CalledPlaces {
   /** Counts the start of a call at its rates. */
   async #begin(step: number, gates: readonly Gate[]): Promise<void> {
     const { job, runs } = this.#attempt;
-    const rates = gates.map(({ name }) => name).filter((name) => windowOf(name) !== null);
+    const rates = gates.map(({ name }) => name).filter(isRate);
     if (rates.length === 0) return;
     const { starts } = runs.places.uses;
     if (!(await patiently(() => starts.begin(job, step, rates)))) throw new LeaseLostError();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { limitInWords, limitOf, subjectOf, withoutOtherKeys } from './gate-subjects.ts';
+import { limitInWords, limitNameOf, subjectOf, withoutOtherKeys } from './gate-subjects.ts';
 import {
   gatesOf,
   limitOfAgent,
@@ -23,7 +23,7 @@ const work = {
 
 test('a limit of a skill is one reason for all users', () => {
   const [gate] = gatesOf([{ limit: 1, per: 'user' }], work);
-  const limit = limitOf(gate?.name ?? '');
+  const limit = limitNameOf(gate?.name ?? '');
 
   expect(limit).toBe('concurrency of web/v1.0/fetch per user');
   expect(limitInWords(limit)).toBe(limit);
@@ -63,8 +63,8 @@ test.each([
   ],
   [limitOfKey('k1'), 'max_concurrency of API key k1', 'api_key', 'k1', null],
 ])('%s is named with whose it is', (gate, words, type, id, organizationId) => {
-  expect(limitInWords(limitOf(gate))).toBe(words);
-  expect(subjectOf(limitOf(gate))).toEqual({ type, id, organizationId });
+  expect(limitInWords(limitNameOf(gate))).toBe(words);
+  expect(subjectOf(limitNameOf(gate))).toEqual({ type, id, organizationId });
 });
 
 test('a key is shown to itself alone', () => {

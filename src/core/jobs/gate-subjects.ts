@@ -12,11 +12,11 @@ export interface GateSubject {
 const ofSkill = /^(?:concurrency|rate|pause|pause after a refusal) of ([^/\s]+\/[^/\s]+\/[^/\s]+)/;
 
 /** A limit of a skill counts for many users, keys or organizations: as a reason it is one. */
-export function limitOf(gate: string): string {
+export function limitNameOf(gate: string): string {
   return ofSkill.test(gate) ? waitingFor(gate) : gate;
 }
 
-/** Whose limit or pause it is, null of an unknown one; `limit` is by `limitOf`. */
+/** Whose limit or pause it is, null of an unknown one; `limit` is by `limitNameOf`. */
 export function subjectOf(limit: string): GateSubject | null {
   const skill = ofSkill.exec(limit)?.[1];
   if (skill !== undefined) return { type: 'skill', id: skill, organizationId: null };

@@ -6,7 +6,7 @@
 import type { LimitScope } from '../skills/definition.ts';
 import type { SkillLimit } from '../skills/limits.ts';
 import { type SkillColumns, skillKey } from '../skills/registry.ts';
-import { windowOf } from './rates.ts';
+import { isRate, windowOf } from './rates.ts';
 
 /** Characters of a client's own key. */
 export const concurrencyKeyMax = 200;
@@ -60,7 +60,7 @@ export const pauseAfterRefusal = (of: string) => `${refusal}${of}`;
 export const isTimedPause = (gate: string) => gate.startsWith(refusal);
 
 /** Whether a gate is passed by what starts, and not by what goes on after a wait. */
-export const isOfStarts = (gate: string) => isTimedPause(gate) || windowOf(gate) !== null;
+export const isOfStarts = (gate: string) => isTimedPause(gate) || isRate(gate);
 
 /** Whether a gate is one of an agent of the organization. */
 export const isOfAgent = (organizationId: string, gate: string) =>

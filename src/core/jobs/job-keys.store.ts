@@ -100,13 +100,13 @@ export async function findOpenOfKeys(
   keys: readonly KeyName[],
   now: number,
 ): Promise<JobRow[]> {
-  const asked = keys.map(({ organization_id, skill, job_key }) => ({
+  const keysNow = keys.map(({ organization_id, skill, job_key }) => ({
     organization_id,
     skill,
     job_key,
     now,
   }));
-  const found = rowsParams(tx.dialect, asked, openTypes).map((given) => tx.all(open, given));
+  const found = rowsParams(tx.dialect, keysNow, openTypes).map((given) => tx.all(open, given));
   return (await Promise.all(found)).flat();
 }
 

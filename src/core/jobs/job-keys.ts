@@ -195,16 +195,16 @@ async function holdOpen(
   held: Map<NewJob, Held>,
   now: number,
 ): Promise<void> {
-  const asking = requests.flatMap(({ jobKey, job }) => {
+  const skipping = requests.flatMap(({ jobKey, job }) => {
     const { row, earlier } = held.get(job) as Held;
     if (jobKey.mode !== 'skip' || keyOutcome('skip', earlier, job, now) === 'skipped') return [];
     return [{ job, row }];
   });
-  if (asking.length === 0) return;
-  const keys = asking.map(({ row }) => row);
+  if (skipping.length === 0) return;
+  const keys = skipping.map(({ row }) => row);
   const open = await findOpenOfKeys(tx, keys, now);
   const openByName = new Map(open.map((job) => [keyNameOfJob(job), job]));
-  for (const { job, row } of asking) {
+  for (const { job, row } of skipping) {
     const earlier = openByName.get(keyNameOf(row));
     if (earlier !== undefined) held.set(job, { row, earlier });
   }

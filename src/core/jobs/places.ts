@@ -33,7 +33,7 @@ import {
   listPlacesOfCall,
   listPlacesOfJobs,
 } from './places.store.ts';
-import { windowOf } from './rates.ts';
+import { isRate } from './rates.ts';
 import type { RunningJobs } from './running-jobs.ts';
 
 /** Transactions in which a changed limit lets jobs go; the sweep goes on with the others. */
@@ -78,7 +78,10 @@ export class Places {
   /** The rates at which the start of a job counts; none where it goes on after a wait. */
   ratesOf(job: GatedWork & Pick<ClaimedJob, 'gated' | 'resumed_at'>): readonly string[] {
     if (job.gated === 0 || job.resumed_at !== null) return [];
-    return this.limits.gatesOf(job).flatMap(({ name }) => (windowOf(name) === null ? [] : [name]));
+    return this.limits
+      .gatesOf(job)
+      .map(({ name }) => name)
+      .filter(isRate);
   }
 
   /**

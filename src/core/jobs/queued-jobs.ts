@@ -6,7 +6,7 @@
 import { priorities } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
 import { skillKey } from '../skills/registry.ts';
-import { limitOf } from './gate-subjects.ts';
+import { limitNameOf } from './gate-subjects.ts';
 import { countByKind, countedMax, type QueuedCounts } from './queued-counts.ts';
 import {
   type CallingJob,
@@ -64,7 +64,7 @@ export interface JobGroup {
   nextAt: number | null;
   /** Waiting and running ones, by queue; of the waiting ones that were read, those that a limit holds. */
   readonly byQueue: Record<JobQueue, { waiting: number; running: number; held: number }>;
-  /** Of the waiting ones that were read, how many each limit holds, by `limitOf`. */
+  /** Of the waiting ones that were read, how many each limit holds, by `limitNameOf`. */
   readonly limits: Map<string, number>;
   /** Waiting ones that were read. */
   read: number;
@@ -207,7 +207,7 @@ class Grouping {
 
   /** A call of a running job waits at a gate. */
   call({ gate, ...kind }: CallingJob): void {
-    const limit = limitOf(gate);
+    const limit = limitNameOf(gate);
     for (const { calls } of this.#groupsOf(kind)) calls.set(limit, (calls.get(limit) ?? 0) + 1);
   }
 
@@ -215,7 +215,7 @@ class Grouping {
     for (const group of this.#groupsOf(job)) {
       group.priorities.add(job.priority);
       group.read += 1;
-      if (job.held_by !== null) hold(group, job.trigger_type, limitOf(job.held_by));
+      if (job.held_by !== null) hold(group, job.trigger_type, limitNameOf(job.held_by));
       else group.freeSince = Math.min(group.freeSince ?? job.due_at, job.due_at);
       const isOldest = group.oldest === null || job.due_at < group.oldest.since;
       if (isOldest) group.oldest = oldestOf(job);

@@ -17,7 +17,7 @@ import {
   shortenStarts,
   takeStarts,
 } from './rate-starts.store.ts';
-import { countsAtMost, countsUntil, slackOf, windowOf } from './rates.ts';
+import { countsAtMost, countsUntil, isRate, slackOf, windowOf } from './rates.ts';
 
 /** A start is recorded again where that took longer than the code may take to begin, with so many times as much. */
 const slackGrowth = 4;
@@ -38,7 +38,7 @@ export class RateStarts {
 
   /** How many starts count at each of the gates; those without one are left out. */
   async count(db: Handle, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    const gates = names.filter((name) => windowOf(name) !== null);
+    const gates = names.filter(isRate);
     if (gates.length === 0) return new Map();
     const rows = await countStarts(db, { gates, now: this.#context.clock.now() });
     return new Map(rows.map(({ gate, starts }) => [gate, Number(starts)]));
@@ -84,7 +84,7 @@ export class RateStarts {
 
   /** When the first start of each of the gates that are rates counts no longer. */
   async nextFree(db: Handle, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    const gates = names.filter((name) => windowOf(name) !== null);
+    const gates = names.filter(isRate);
     if (gates.length === 0) return new Map();
     const now = this.#context.clock.now();
     const rows = await countStarts(db, { gates, now });
@@ -100,7 +100,7 @@ export class RateStarts {
 
   /** Those of the gates at which starts count longer than any that is made now: the clock was set back since. */
   async tooLong(db: Handle, names: readonly string[]): Promise<ReadonlySet<string>> {
-    const gates = names.filter((name) => windowOf(name) !== null);
+    const gates = names.filter(isRate);
     if (gates.length === 0) return new Set();
     const rows = await countStarts(db, { gates, now: this.#context.clock.now() });
     const late = rows.filter(({ gate, last }) => Number(last) > this.#latest(gate));

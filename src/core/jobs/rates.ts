@@ -15,6 +15,9 @@ export function windowOf(gate: string): number | null {
   return seconds === undefined ? null : Number(seconds) * 1_000;
 }
 
+/** Whether a gate counts starts. */
+export const isRate = (gate: string): boolean => windowOf(gate) !== null;
+
 /**
  * Time that code may take to begin after its start is recorded: a tenth of the window, and half a second at most. A
  * start counts so much longer.
