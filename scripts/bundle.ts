@@ -46,7 +46,9 @@ async function bundle(): Promise<void> {
 
 async function write(directory: string): Promise<void> {
   await writeBundle({
-    ...{ program: root, directory, output: runOutput },
+    program: root,
+    directory,
+    output: runOutput,
     entries: { run: 'src/apps/composition/run.ts' },
   });
 }

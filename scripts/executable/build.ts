@@ -68,7 +68,8 @@ function makeExecutable(folder: string): void {
     output: file,
     disableExperimentalSEAWarning: true,
     // Both are of one system.
-    ...{ useCodeCache: false, useSnapshot: false },
+    useCodeCache: false,
+    useSnapshot: false,
     execArgv: flagsOf(readFileSync(join(root, 'bin/skillwright.js'), 'utf8')),
     execArgvExtension: 'cli',
     assets: { program: join(staged, 'program'), 'program.json': join(staged, 'program.json') },

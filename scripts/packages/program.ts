@@ -41,7 +41,10 @@ export async function stageProgram(platform: string): Promise<void> {
   const entries = [...processes, ...others, ...found.sort()];
   const names = entries.map((file) => [file.replace(/\.[tj]s$/, ''), file]);
   const modules = await writeBundle({
-    ...{ program: root, directory: platform, place: root, ending: '.js' },
+    program: root,
+    directory: platform,
+    place: root,
+    ending: '.js',
     entries: Object.fromEntries(names),
     output: {
       format: 'esm',
@@ -51,8 +54,11 @@ export async function stageProgram(platform: string): Promise<void> {
     plugins: [traces(), startAlone(), withoutPrettier()],
   });
   const run = await writeBundle({
-    ...{ program: root, directory: join(platform, packagedBundle) },
-    ...{ place: join(root, packagedBundle), ending: '.js', output: runOutput },
+    program: root,
+    directory: join(platform, packagedBundle),
+    place: join(root, packagedBundle),
+    ending: '.js',
+    output: runOutput,
     entries: { run: 'src/apps/composition/run.ts' },
   });
   writeReference(join(platform, 'src/adapters/http'));
