@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { openPostgres } from '../src/adapters/database/postgres.ts';
-import { claimJobs } from '../src/core/jobs/admission.store.ts';
+import { claimJobs } from '../src/core/jobs/turns/admission.store.ts';
 import { type Cluster, type Stores, withCluster, withStores } from './cluster-processes.ts';
 import { measureClusterSteps } from './durable.ts';
 import { type Figure, lessIsBetter, ofCeiling, round } from './figures.ts';

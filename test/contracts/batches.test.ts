@@ -1,7 +1,7 @@
 /** Batches on both databases (docs/decisions/jobs.md). */
 import { describe, expect, test, vi } from 'vitest';
-import { deleteOldBatches } from '../../src/core/jobs/batch-retention.ts';
-import { BatchEnds, Batches } from '../../src/core/jobs/batches.ts';
+import { deleteOldBatches } from '../../src/core/jobs/batches/batch-retention.ts';
+import { BatchEnds, Batches } from '../../src/core/jobs/batches/batches.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
 import { deleteExpired } from '../../src/core/jobs/retention.ts';
 import { expectConsistent } from '../support/consistency.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Hint } from '../../src/adapters/queue/queue.ts';
 import type { EndOfWait } from '../../src/core/jobs/end-waits.ts';
-import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
+import { wokenAt } from '../../src/core/jobs/turns/waiting.store.ts';
 import { engines } from '../support/databases.ts';
 import { type JobsWorld, jobsWorld, waitEndsOf } from '../support/jobs-world.ts';
 

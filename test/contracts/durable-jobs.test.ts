@@ -1,10 +1,10 @@
 /** Jobs that wait, on every database: they hold nothing, are charged nothing, and go on when they are due. */
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
-import { findOldestDue, findOldestDueOf } from '../../src/core/jobs/oldest-due.store.ts';
 import { endUnendedOfKey } from '../../src/core/jobs/revoked-key.ts';
+import { findOldestDue, findOldestDueOf } from '../../src/core/jobs/turns/oldest-due.store.ts';
+import { wokenAt } from '../../src/core/jobs/turns/waiting.store.ts';
 import { countUnendedOf } from '../../src/core/jobs/unended-jobs.store.ts';
-import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
-import { wokenAt } from '../../src/core/jobs/waiting.store.ts';
+import { wokenAt } from '../../src/core/jobs/turns/waiting.store.ts';
 import { engines } from '../support/databases.ts';
 import {
   completed,

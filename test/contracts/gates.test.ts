@@ -2,8 +2,8 @@
 import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
 import { compile, type Statement } from '../../src/adapters/database/statement.ts';
-import { lockGates } from '../../src/core/jobs/gate-locks.ts';
-import { settingsOfAgent } from '../../src/core/jobs/gate-settings.ts';
+import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
+import { settingsOfAgent } from '../../src/core/jobs/gates/gate-settings.ts';
 import {
   limitOfAgent,
   limitOfKey,
@@ -11,10 +11,10 @@ import {
   pauseOfAgent,
   pauseOfOrganization,
   pauseOfSkill,
-} from '../../src/core/jobs/gates.ts';
-import { moveHeld } from '../../src/core/jobs/held-jobs.store.ts';
+} from '../../src/core/jobs/gates/gates.ts';
+import { moveHeld } from '../../src/core/jobs/gates/held-jobs.store.ts';
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
-import { readQueuedJobs } from '../../src/core/jobs/queued-jobs.ts';
+import { readQueuedJobs } from '../../src/core/jobs/queued-jobs/queued-jobs.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';

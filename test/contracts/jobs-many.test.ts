@@ -1,7 +1,7 @@
 /** Many jobs, cancelled or run again by filters (docs/decisions/jobs.md). */
 import { describe, expect, test } from 'vitest';
 import type { RequestHits } from '../../src/adapters/http/request-hits.ts';
-import { findManyJobs } from '../../src/core/jobs/many-jobs.store.ts';
+import { findManyJobs } from '../../src/core/jobs/many-jobs/many-jobs.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';

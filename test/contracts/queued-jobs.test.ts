@@ -1,8 +1,11 @@
 /** What waits in the queues of jobs, on both databases. */
 import { describe, expect, test } from 'vitest';
 import { jobCounts } from '../../src/core/jobs/jobs.store.ts';
-import { countQueues, countUnendedKinds } from '../../src/core/jobs/queued-jobs.store.ts';
-import { readQueuedJobs } from '../../src/core/jobs/queued-jobs.ts';
+import {
+  countQueues,
+  countUnendedKinds,
+} from '../../src/core/jobs/queued-jobs/queued-jobs.store.ts';
+import { readQueuedJobs } from '../../src/core/jobs/queued-jobs/queued-jobs.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
 import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';

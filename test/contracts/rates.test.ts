@@ -1,6 +1,6 @@
 /** Rates of skills: no window has more starts than the limit, and work beyond it begins once the window lets it. */
 import { describe, expect, test } from 'vitest';
-import { countsUntil } from '../../src/core/jobs/rates.ts';
+import { countsUntil } from '../../src/core/jobs/gates/rates.ts';
 import type { LimitScope, SkillRate } from '../../src/core/skills/definition.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';

@@ -2,8 +2,8 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
-import { claimJobs } from '../../src/core/jobs/admission.store.ts';
 import { insertJobs } from '../../src/core/jobs/jobs.store.ts';
+import { claimJobs } from '../../src/core/jobs/turns/admission.store.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';

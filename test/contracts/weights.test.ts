@@ -1,6 +1,6 @@
 /** The weights of organizations, on both databases. */
 import { describe, expect, test } from 'vitest';
-import { Weights } from '../../src/core/jobs/weights.ts';
+import { Weights } from '../../src/core/jobs/turns/weights.ts';
 import { engines } from '../support/databases.ts';
 import { jobsWorld } from '../support/jobs-world.ts';
 

@@ -5,9 +5,9 @@
  */
 import { writeFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { claimJobs } from '../../src/core/jobs/admission.store.ts';
 import type { ClaimedJob } from '../../src/core/jobs/jobs.store.ts';
 import type { AttemptOutcome } from '../../src/core/jobs/states.ts';
+import { claimJobs } from '../../src/core/jobs/turns/admission.store.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import type { ReceivedEvent } from '../support/event-stream.ts';

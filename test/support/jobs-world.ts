@@ -27,22 +27,22 @@ import {
   Acceptor,
   type WorkRequest,
 } from '../../src/core/jobs/accept.ts';
-import type { Admission } from '../../src/core/jobs/admission.ts';
 import { ChildJobs } from '../../src/core/jobs/child-jobs.ts';
 import { WaitEnds } from '../../src/core/jobs/end-waits.ts';
 import { type JobEvent, JobFeed, type Position } from '../../src/core/jobs/feed.ts';
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
 import { Jobs } from '../../src/core/jobs/jobs.ts';
-import type { Performer } from '../../src/core/jobs/perform.ts';
 import { type JobQueue, jobQueues } from '../../src/core/jobs/queues.ts';
-import type { JobRecovery } from '../../src/core/jobs/recover.ts';
-import type { JobRunners } from '../../src/core/jobs/runner.ts';
-import { RunningJobs } from '../../src/core/jobs/running-jobs.ts';
+import type { Performer } from '../../src/core/jobs/runs/perform.ts';
+import { RunningJobs } from '../../src/core/jobs/runs/running-jobs.ts';
 import type { Settlement, Settler } from '../../src/core/jobs/settle.ts';
 import type { Settled } from '../../src/core/jobs/settle-effects.ts';
 import { StatusStream } from '../../src/core/jobs/status-events.ts';
 import { beginning, jobStream } from '../../src/core/jobs/stream.ts';
-import type { Turns } from '../../src/core/jobs/turns.ts';
+import type { Admission } from '../../src/core/jobs/turns/admission.ts';
+import type { JobRecovery } from '../../src/core/jobs/turns/recover.ts';
+import type { JobRunners } from '../../src/core/jobs/turns/runner.ts';
+import type { Turns } from '../../src/core/jobs/turns/turns.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { SkillSettings } from '../../src/core/skills/settings.ts';

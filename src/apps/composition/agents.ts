@@ -6,7 +6,7 @@ import { namedByAgents } from '../../core/agents/called-agents.ts';
 import type { KnownSkills } from '../../core/agents/covered.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
-import { settingsOfAgent } from '../../core/jobs/gate-settings.ts';
+import { settingsOfAgent } from '../../core/jobs/gates/gate-settings.ts';
 import type { Meaning } from '../../core/memories/meaning.ts';
 import { Memories, memoriesOfAgent } from '../../core/memories/memories.ts';
 import { budgetsOfAgent } from '../../core/usage/budgets.ts';

@@ -1,9 +1,9 @@
 /** The tasks that the platform repeats without a request, and how often. */
 
 import type { Database } from '../../adapters/database/database.ts';
-import { deleteOldBatches } from '../../core/jobs/batch-retention.ts';
+import { deleteOldBatches } from '../../core/jobs/batches/batch-retention.ts';
 import { deleteExpired } from '../../core/jobs/retention.ts';
-import type { RunningJobs } from '../../core/jobs/running-jobs.ts';
+import type { RunningJobs } from '../../core/jobs/runs/running-jobs.ts';
 import { endLostCalls } from '../../core/usage/embedding-calls.ts';
 import { deleteOldUsage } from '../../core/usage/retention.ts';
 import type { Clock } from '../../kernel/clock.ts';

@@ -2,16 +2,16 @@
 import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import { Acceptor } from '../../core/jobs/accept.ts';
-import { BatchEnds, Batches } from '../../core/jobs/batches.ts';
+import { BatchEnds, Batches } from '../../core/jobs/batches/batches.ts';
 import { ChildJobs } from '../../core/jobs/child-jobs.ts';
 import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
 import { JobFeed, SharedJobFeed } from '../../core/jobs/feed.ts';
 import { Jobs } from '../../core/jobs/jobs.ts';
-import { QueueLimits } from '../../core/jobs/queue-limits.ts';
+import { QueueLimits } from '../../core/jobs/queued-jobs/queue-limits.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
-import { JobRunner } from '../../core/jobs/runner.ts';
 import { StatusStream } from '../../core/jobs/status-events.ts';
-import type { Turns } from '../../core/jobs/turns.ts';
+import { JobRunner } from '../../core/jobs/turns/runner.ts';
+import type { Turns } from '../../core/jobs/turns/turns.ts';
 import type { ClusterTimes } from './cluster-times.ts';
 import { composeJobRuns, composeWaitKinds, type RunSlices, type RunWorker } from './job-runs.ts';
 

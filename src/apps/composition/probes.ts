@@ -2,8 +2,8 @@
 import type { WatchedWrites } from '../../adapters/database/watched-writes.ts';
 import type { Probe } from '../../adapters/http/health.ts';
 import type { PoolStats } from '../../core/executors/pool.ts';
-import { findOldestDue } from '../../core/jobs/oldest-due.store.ts';
 import { jobQueues } from '../../core/jobs/queues.ts';
+import { findOldestDue } from '../../core/jobs/turns/oldest-due.store.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Processes } from '../../platform/processes/processes.ts';
 import type { Parts } from './parts.ts';

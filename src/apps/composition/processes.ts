@@ -2,7 +2,7 @@
 import { opensSealedSecrets } from '../../adapters/database/signing-secrets.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
-import type { Turns } from '../../core/jobs/turns.ts';
+import type { Turns } from '../../core/jobs/turns/turns.ts';
 import { Processes } from '../../platform/processes/processes.ts';
 import { ThisProcess } from '../../platform/processes/this-process.ts';
 import type { Parts } from './parts.ts';

@@ -1,7 +1,7 @@
 /** A worker handles the hints of jobs and deliveries, and cancels runs. */
 import type { Consumer } from '../../adapters/queue/queue.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
-import type { JobRunner } from '../../core/jobs/runner.ts';
+import type { JobRunner } from '../../core/jobs/turns/runner.ts';
 import type { Listening } from '../../kernel/bus.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';

@@ -1,6 +1,6 @@
 /** The clock of a test: it stands still, and waits move it. */
 import type { RunClock } from '../../core/executors/part.ts';
-import { unloadMs } from '../../core/jobs/run-waits.ts';
+import { unloadMs } from '../../core/jobs/runs/run-waits.ts';
 import type { Clock } from '../../kernel/clock.ts';
 
 export class TestClock implements Clock, RunClock {

@@ -8,10 +8,10 @@ import {
   memoryOf,
   recordingOf,
   remember,
-} from '../../core/jobs/attempt.ts';
-import { refusalOf } from '../../core/jobs/called-skills.ts';
-import type { RunThinking, Thinking } from '../../core/jobs/thinking.ts';
-import { runToolSkill } from '../../core/jobs/tool-run.ts';
+} from '../../core/jobs/runs/attempt.ts';
+import { refusalOf } from '../../core/jobs/runs/called-skills.ts';
+import type { RunThinking, Thinking } from '../../core/jobs/runs/thinking.ts';
+import { runToolSkill } from '../../core/jobs/runs/tool-run.ts';
 import { innerPart, type RunPart } from '../../core/journal/run-part.ts';
 import type { WaitScope } from '../../core/journal/wait-scope.ts';
 import type { Generated } from '../../core/skills/definition.ts';

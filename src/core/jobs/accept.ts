@@ -21,7 +21,6 @@ import {
 } from '../conversations/record.ts';
 import type { NewEvent } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
-import type { Admission } from './admission.ts';
 import {
   type Candidate,
   type Holder,
@@ -29,8 +28,8 @@ import {
   type KeysOfBatch,
   takeKeys,
 } from './idempotency.ts';
-import { roundsOf } from './job-key-rounds.ts';
-import { type HeldJobKeys, holdJobKeys, type JobKey } from './job-keys.ts';
+import { roundsOf } from './job-keys/job-key-rounds.ts';
+import { type HeldJobKeys, holdJobKeys, type JobKey } from './job-keys/job-keys.ts';
 import {
   type ClaimedJob,
   findUserOfConversation,
@@ -38,12 +37,13 @@ import {
   jobCounts,
   type NewJob,
 } from './jobs.store.ts';
-import { hintInTime } from './later.ts';
 import { messageText } from './message-text.ts';
 import { queueOf, sendHint } from './queues.ts';
-import type { JobRunners } from './runner.ts';
 import type { Settler } from './settle.ts';
 import { type JobTiming, timesOf } from './timing.ts';
+import type { Admission } from './turns/admission.ts';
+import { hintInTime } from './turns/later.ts';
+import type { JobRunners } from './turns/runner.ts';
 
 /** Work to be accepted; its caller has checked it. */
 export interface WorkRequest {

@@ -9,11 +9,11 @@ import { requireMoment } from '../../kernel/moment.ts';
 import { type Priority, priorities } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
 import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
+import type { Places } from './gates/places.ts';
 import { findJob, type JobRow } from './jobs.store.ts';
-import { setPriority, setRunAt } from './later.store.ts';
-import { hintInTime } from './later.ts';
-import type { Places } from './places.ts';
 import { refuseMoment } from './timing.ts';
+import { setPriority, setRunAt } from './turns/later.store.ts';
+import { hintInTime } from './turns/later.ts';
 
 /** The fields of a job that a client may change while it is queued. */
 export interface JobChange {

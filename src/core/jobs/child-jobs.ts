@@ -13,9 +13,9 @@ import type { JournalJob } from '../journal/step-rows.ts';
 import { deadlineAfter, type WaitKindVerbs } from '../journal/wait-kinds.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
 import type { Acceptor, WorkRequest } from './accept.ts';
-import type { Admission } from './admission.ts';
 import { findParent } from './child-jobs.store.ts';
 import type { JobRow } from './jobs.store.ts';
+import type { Admission } from './turns/admission.ts';
 
 /** Jobs that one job may start, in all its attempts. */
 const childrenMax = 1_000;

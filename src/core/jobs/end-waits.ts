@@ -10,8 +10,8 @@ import type { WaitResult } from '../journal/wait-kinds.ts';
 import { endWaitingSteps } from '../journal/wait-queries.ts';
 import { holdJobs } from './jobs.store.ts';
 import { sendHint } from './queues.ts';
-import type { RunningJobs } from './running-jobs.ts';
-import { wakeJobs } from './waiting.store.ts';
+import type { RunningJobs } from './runs/running-jobs.ts';
+import { wakeJobs } from './turns/waiting.store.ts';
 
 /** The end of a wait: of step `n` of a job. */
 export interface EndOfWait {

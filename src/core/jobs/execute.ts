@@ -19,7 +19,7 @@ import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
 import { type IdempotencyKey, idempotencyMs } from './idempotency.ts';
-import { jobKeyText, timingWith } from './job-keys.ts';
+import { jobKeyText, timingWith } from './job-keys/job-keys.ts';
 import { refuseTiming, type TimingNames, timingText } from './timing.ts';
 import { timingNames } from './timing-headers.ts';
 

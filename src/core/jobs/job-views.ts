@@ -5,7 +5,7 @@ import { priorities } from '../../kernel/priority.ts';
 import type { AgentOverrides } from '../agents/agents.schemas.ts';
 import type { TokenSums } from '../conversations/conversations.ts';
 import type { AcceptedJob } from './accept.ts';
-import { waitingFor } from './gates.ts';
+import { waitingFor } from './gates/gates.ts';
 import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
 import type { JobRow, ShownJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';

@@ -17,7 +17,7 @@ import type { ReaderCursor } from '../events/reader-queries.ts';
 import { removeSteps } from '../journal/steps.ts';
 import { deleteOldKeys } from './idempotency.store.ts';
 import { idempotencyMs } from './idempotency.ts';
-import { deleteOldJobKeys } from './job-keys.store.ts';
+import { deleteOldJobKeys } from './job-keys/job-keys.store.ts';
 import { jobCounts } from './jobs.store.ts';
 import {
   deleteJobs,

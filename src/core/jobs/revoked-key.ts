@@ -5,7 +5,7 @@
 import type { Database } from '../../adapters/database/database.ts';
 import type { Context } from '../context/context.ts';
 import { findUnendedOfKey, requestCancellation } from './jobs.store.ts';
-import type { RunningJobs } from './running-jobs.ts';
+import type { RunningJobs } from './runs/running-jobs.ts';
 import type { Settler } from './settle.ts';
 import type { JobError } from './states.ts';
 

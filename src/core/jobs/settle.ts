@@ -22,7 +22,6 @@ import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import { findRunsWithoutRetry } from '../scheduled-runs/scheduled-runs.ts';
-import { skillOf } from './admission.ts';
 import { finishedAt } from './completed-job.ts';
 import type { WaitEnds } from './end-waits.ts';
 import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
@@ -34,11 +33,10 @@ import {
   mayLeaveDescendants,
   type Unclaimed,
 } from './families.ts';
-import { listReplacedUnbegun, recordReplaced } from './job-keys.store.ts';
+import type { Places } from './gates/places.ts';
+import { listReplacedUnbegun, recordReplaced } from './job-keys/job-keys.store.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
-import { forgetBeginnings, markBegun } from './later.store.ts';
-import type { Places } from './places.ts';
-import type { RunningJobs } from './running-jobs.ts';
+import type { RunningJobs } from './runs/running-jobs.ts';
 import { recordProgress, settleJobs } from './settle.store.ts';
 import {
   isOfSchedule,
@@ -62,7 +60,9 @@ import {
   stuckError,
   withoutRetry,
 } from './states.ts';
-import { wokenAt } from './waiting.store.ts';
+import { skillOf } from './turns/admission.ts';
+import { forgetBeginnings, markBegun } from './turns/later.store.ts';
+import { wokenAt } from './turns/waiting.store.ts';
 
 /** The end of an attempt. */
 export interface Settlement

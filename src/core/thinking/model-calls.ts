@@ -16,7 +16,7 @@ import {
 } from '../../adapters/models/model.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
-import { yieldSlot } from '../jobs/attempt.ts';
+import { yieldSlot } from '../jobs/runs/attempt.ts';
 import {
   type ActiveGeneration,
   log,

@@ -5,7 +5,7 @@
 
 import type { ToolMessage } from '../../adapters/models/model.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
-import { memoryOf } from '../jobs/attempt.ts';
+import { memoryOf } from '../jobs/runs/attempt.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import { report, type ThinkingAttempt } from './attempt.ts';
 import type { GenerateOptions } from './generate-request.ts';

@@ -7,7 +7,7 @@
 import { dayMs } from '../../kernel/clock.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import { isObject } from '../../kernel/json.ts';
-import { journalOf } from '../jobs/attempt.ts';
+import { journalOf } from '../jobs/runs/attempt.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import type { ActiveGeneration } from './attempt.ts';

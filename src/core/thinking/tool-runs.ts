@@ -6,10 +6,10 @@
 import type { ToolCall, ToolMessage } from '../../adapters/models/model.ts';
 import { endsMidCharacter } from '../../kernel/cut-text.ts';
 import { digestOf } from '../../kernel/digest.ts';
-import { type Attempt, journalOf, memoryOf } from '../jobs/attempt.ts';
-import { refusalOf } from '../jobs/called-skills.ts';
+import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
+import { refusalOf } from '../jobs/runs/called-skills.ts';
+import { runToolSkill } from '../jobs/runs/tool-run.ts';
 import type { RunMessage } from '../jobs/settle-effects.ts';
-import { runToolSkill } from '../jobs/tool-run.ts';
 import { innerPart, type RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import { type ActiveGeneration, report } from './attempt.ts';

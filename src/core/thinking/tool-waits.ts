@@ -1,7 +1,7 @@
 /** Waits of the calls of tools: for a person's approval, for the job of another agent. */
 
 import { cleanText } from '../../kernel/text.ts';
-import { waitsOf } from '../jobs/run-waits.ts';
+import { waitsOf } from '../jobs/runs/run-waits.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
 import { JournalFault } from '../journal/records.ts';
 import type { StepError } from '../journal/step-rows.ts';

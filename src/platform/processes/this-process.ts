@@ -2,7 +2,7 @@
 import type { ProcessesTable } from '../../adapters/database/tables.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
-import type { Turns } from '../../core/jobs/turns.ts';
+import type { Turns } from '../../core/jobs/turns/turns.ts';
 import { skillKey } from '../../core/skills/registry.ts';
 import { type Clock, timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { newId } from '../../kernel/ids.ts';

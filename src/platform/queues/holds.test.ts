@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
+import type { JobGroup } from '../../core/jobs/queued-jobs/queued-jobs.ts';
 import {
   asKnownTo,
   type FoundPlaces,

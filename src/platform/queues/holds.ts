@@ -4,10 +4,10 @@ import {
   limitInWords,
   subjectOf,
   withoutOtherKeys,
-} from '../../core/jobs/gate-subjects.ts';
-import type { JobGroup } from '../../core/jobs/queued-jobs.ts';
+} from '../../core/jobs/gates/gate-subjects.ts';
+import type { JobGroup } from '../../core/jobs/queued-jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
-import { mayBegin } from '../../core/jobs/turns.ts';
+import { mayBegin } from '../../core/jobs/turns/turns.ts';
 
 export const holdCodes = [
   'no_worker',

@@ -3,22 +3,22 @@
  * organization alone. It shows a key nothing of the platform's slots and processes, nor of other organizations.
  */
 import type { Context } from '../../core/context/context.ts';
-import type { GateSettings } from '../../core/jobs/gate-settings.ts';
+import type { GateSettings } from '../../core/jobs/gates/gate-settings.ts';
 import {
   limitOfAgent,
   limitOfOrganization,
   pauseOfAgent,
   pauseOfOrganization,
   pauseOfSkill,
-} from '../../core/jobs/gates.ts';
+} from '../../core/jobs/gates/gates.ts';
 import {
   type Groups,
   groupsMax,
   type JobGroup,
   readQueuedJobs,
-} from '../../core/jobs/queued-jobs.ts';
+} from '../../core/jobs/queued-jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
-import type { Weights } from '../../core/jobs/weights.ts';
+import type { Weights } from '../../core/jobs/turns/weights.ts';
 import type { LimitScope } from '../../core/skills/definition.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { Caller } from '../../kernel/caller.ts';

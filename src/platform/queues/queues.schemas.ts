@@ -1,7 +1,7 @@
 /** What waits, and what holds it. */
 import { Type } from 'typebox';
 import { Id, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
-import { groupsMax } from '../../core/jobs/queued-jobs.ts';
+import { groupsMax } from '../../core/jobs/queued-jobs/queued-jobs.ts';
 import { limitScopes } from '../../core/skills/limits.ts';
 import { priorities } from '../../kernel/priority.ts';
 import { queueNames } from '../../kernel/queues.ts';

@@ -1,6 +1,6 @@
 /** Recent counts of an organization's runs, and the users of a skill version. */
 import type { Context } from '../../core/context/context.ts';
-import { findOldestDueOf } from '../../core/jobs/oldest-due.store.ts';
+import { findOldestDueOf } from '../../core/jobs/turns/oldest-due.store.ts';
 import { countUnendedOf } from '../../core/jobs/unended-jobs.store.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { dayMs, timestamp } from '../../kernel/clock.ts';

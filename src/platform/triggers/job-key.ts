@@ -1,5 +1,10 @@
 /** Triggers whose jobs have a key: of calls with one key not each makes a job of its own (docs/triggers.md). */
-import { type JobKey, type JobKeyMode, jobKeyMax, jobKeyOf } from '../../core/jobs/job-keys.ts';
+import {
+  type JobKey,
+  type JobKeyMode,
+  jobKeyMax,
+  jobKeyOf,
+} from '../../core/jobs/job-keys/job-keys.ts';
 import { invalid, invalidIn, PlatformError } from '../../kernel/errors.ts';
 import { isLongerThan } from '../../kernel/step-bounds.ts';
 import type { MappingContext, Mappings } from './mapping.ts';

@@ -9,7 +9,7 @@ import {
   Timestamp,
   Words,
 } from '../../adapters/http/schemas.ts';
-import { debounceMax, debounceTotalMax, jobKeyModes } from '../../core/jobs/job-keys.ts';
+import { debounceMax, debounceTotalMax, jobKeyModes } from '../../core/jobs/job-keys/job-keys.ts';
 import { type ErrorCode, errorStatuses } from '../../kernel/errors.ts';
 import { priorities } from '../../kernel/priority.ts';
 import { eventNamePattern } from '../run-events/bounds.ts';

@@ -1,0 +1,289 @@
+/**
+ * Free places: what a gate gives to the next work that waits there. Organizations have their turns one after the other, and in
+ * each the calls of runs or the jobs begin. A job or a call gets the places of all its gates at once, or none: where another gate
+ * is full it waits there instead. So nothing holds one place while it waits for another. A job that is let go is announced, and
+ * a call is answered, so no process polls.
+ */
+import type { Transaction } from '../../../adapters/database/database.ts';
+import { newId } from '../../../kernel/ids.ts';
+import type { Context } from '../../context/context.ts';
+import { inIdOrder } from '../jobs.store.ts';
+import { sendHint } from '../queues.ts';
+import type { RunningJobs } from '../runs/running-jobs.ts';
+import type { GateLimits } from './gate-limits.ts';
+import { lockGates, tryLockGates } from './gate-locks.ts';
+import type { GateUses } from './gate-uses.ts';
+import { type Gate, isTurnOfCalls, lowerPriorityOf, type Passing, passGates } from './gates.ts';
+import { listHeld, moveHeld } from './held-jobs.store.ts';
+import {
+  closeGate,
+  findGates,
+  findNextCall,
+  findNextOrganization,
+  forgetPlaces,
+  giveToCall,
+  listGatesOfJobs,
+  listPlacesOfCall,
+  moveCall,
+  setTurn,
+} from './places.store.ts';
+
+/** Turns of one gate in one transaction, and jobs of one turn: more than one only where many places are free. */
+const turnsMax = 64;
+const ofTurnMax = 64;
+/** Jobs that a turn reads at least: the first ones may need places of gates that are full. Where all do, it reads `ofTurnMax`. */
+const readMin = 8;
+
+/** A gate without a limit gives no places. */
+const hasPlaces = ({ limit }: Gate) => limit !== Number.POSITIVE_INFINITY;
+
+/** The gates of works, each once. */
+export const namesOf = (works: readonly Passing[]) => [
+  ...new Set(works.flatMap(({ gates }) => gates.map(({ name }) => name))),
+];
+
+/** One round over the work that waits at a gate. */
+interface Round {
+  readonly tx: Transaction;
+  readonly gate: string;
+  /** Places that are free. */
+  free: number;
+  /** Of the last turn. */
+  turn: number;
+  organizationId: string;
+  /** Organizations to which their turns have given nothing since the last place that was given. */
+  readonly inVain: Set<string>;
+  /** Whether work was moved to other gates in these turns: what waits behind it may begin. */
+  hasMoved: boolean;
+  /** Gates that other transactions have locked. */
+  readonly missed: Set<string>;
+}
+
+interface PassOnOptions {
+  /** Whether it has been tried with gates that others had locked. */
+  readonly isRepeat?: boolean;
+  /** The organization behind which the turns go on. */
+  readonly last?: string | undefined;
+}
+
+export class FreePlaces {
+  readonly #context: Context;
+  readonly #running: RunningJobs;
+  readonly #limits: GateLimits;
+  readonly #uses: GateUses;
+
+  constructor(context: Context, running: RunningJobs, limits: GateLimits, uses: GateUses) {
+    this.#context = context;
+    this.#running = running;
+    this.#limits = limits;
+    this.#uses = uses;
+  }
+
+  /** Records places of works, or of the call with the number `n`. */
+  async take(
+    tx: Transaction,
+    passed: readonly Passing[],
+    organizations: ReadonlyMap<string, string>,
+    n = 0,
+  ): Promise<void> {
+    const rows = passed.flatMap(({ id, gates }) =>
+      gates.filter(hasPlaces).map(({ name }) => ({
+        gate: name,
+        job_id: id,
+        n,
+        organization_id: organizations.get(id) ?? '',
+        is_held: 1,
+        since: newId(),
+      })),
+    );
+    if (rows.length > 0) await tx.insert('places', rows);
+  }
+
+  /**
+   * Gives up all places of jobs, and passes them on; `last` is the organization behind which the turns go on. Work waits at
+   * the gate `heldAt`, which another transaction may have closed.
+   */
+  async giveUp(
+    tx: Transaction,
+    ids: readonly string[],
+    { heldAt, last }: { readonly heldAt?: string; readonly last?: string } = {},
+  ): Promise<void> {
+    const places = await listGatesOfJobs(tx, { ids });
+    const opened = heldAt === undefined ? [] : [heldAt];
+    const gates = [...new Set([...opened, ...places.map(({ gate }) => gate)])];
+    if (gates.length === 0) return;
+    await lockGates(tx, gates);
+    await this.#uses.open(tx, opened);
+    await forgetPlaces(tx, ids);
+    await this.passOn(tx, gates, { last });
+  }
+
+  /** Passes on the free places of a gate, in so many transactions at most while one may have left some. */
+  async passOnAll(gate: string, transactionsMax: number): Promise<void> {
+    let transactions = 0;
+    while (transactions < transactionsMax && (await this.#passOnNow(gate))) transactions += 1;
+  }
+
+  /** Passes on the free places of a gate in a transaction of its own. Whether it may have left some. */
+  #passOnNow(gate: string, locked: readonly string[] = []): Promise<boolean> {
+    return this.#context.database.write(async (tx) => {
+      await lockGates(tx, [gate, ...locked]);
+      return this.passOn(tx, [gate], { isRepeat: locked.length > 0 });
+    });
+  }
+
+  /** Passes on the free places of gates, which the transaction has locked. Whether it may have left some. */
+  async passOn(
+    tx: Transaction,
+    names: readonly string[],
+    options: PassOnOptions = {},
+  ): Promise<boolean> {
+    let mayBeLeft = false;
+    for (const gate of await findGates(tx, { names }))
+      if (await this.#passOn(tx, gate, options)) mayBeLeft = true;
+    return mayBeLeft;
+  }
+
+  async #passOn(
+    tx: Transaction,
+    gate: Awaited<ReturnType<typeof findGates>>[number],
+    { isRepeat = false, last }: PassOnOptions,
+  ): Promise<boolean> {
+    const { name } = gate;
+    await this.#uses.mend(tx, name);
+    const taken = (await this.#uses.taken(tx, [name])).get(name) ?? 0;
+    const limit = this.#limits.placesOf(name);
+    const round: Round = {
+      tx,
+      gate: name,
+      free: taken >= limit ? 0 : limit - taken,
+      turn: Number(gate.turn),
+      organizationId: last ?? gate.last_organization,
+      inVain: new Set(),
+      hasMoved: false,
+      missed: new Set(),
+    };
+    let turns = 0;
+    while (round.free > 0 && turns < turnsMax && (await this.#nextTurn(round))) turns += 1;
+    const { free, turn, organizationId, missed } = round;
+    if (turns > 0) await setTurn(tx, { name, turn, last_organization: organizationId });
+    if (free > 0) await closeGate(tx, name);
+    else await this.#uses.watch(tx, [name]);
+    if (missed.size > 0 && !isRepeat) {
+      // What fails here the sweep makes up for.
+      tx.afterCommit(() => void this.#passOnNow(name, [...missed]).catch(() => {}));
+    }
+    const isCutShort = turns === turnsMax && round.inVain.size < turnsMax;
+    return free > 0 && (isCutShort || round.hasMoved);
+  }
+
+  /** Has the next organization its turn; false where nothing waits, or where no organization has work that may begin. */
+  async #nextTurn(round: Round): Promise<boolean> {
+    const { tx, gate, organizationId: after } = round;
+    const next = await findNextOrganization(tx, { gate, after });
+    if (next === undefined || round.inVain.has(next.organization_id)) return false;
+    round.turn += 1;
+    round.organizationId = next.organization_id;
+    const hasGiven = isTurnOfCalls(round.turn)
+      ? (await this.#nextCall(round)) || (await this.#nextJobs(round))
+      : (await this.#nextJobs(round)) || (await this.#nextCall(round));
+    if (hasGiven) {
+      round.inVain.clear();
+      round.hasMoved = false;
+    } else round.inVain.add(next.organization_id);
+    return true;
+  }
+
+  /** Whether the next call of the organization has got the places of all its gates. */
+  async #nextCall(round: Round): Promise<boolean> {
+    const { tx, gate, organizationId: organization_id } = round;
+    const call = await findNextCall(tx, { gate, organization_id });
+    if (call === undefined) return false;
+    const places = await listPlacesOfCall(tx, call);
+    const others = places.map((place) => place.gate).filter((name) => name !== gate);
+    if (!(await this.#lock(round, others))) return false;
+    const taken = await this.#uses.taken(tx, others);
+    const full = others.find((name) => (taken.get(name) ?? 0) >= this.#limits.placesOf(name));
+    if (full !== undefined) {
+      round.hasMoved = true;
+      await moveCall(tx, call, full);
+      await this.#uses.open(tx, [full]);
+      return false;
+    }
+    await giveToCall(tx, call);
+    round.free -= 1;
+    tx.afterCommit(() => this.#running.wake(call.job_id));
+    return true;
+  }
+
+  /** Whether jobs of the organization go. */
+  async #nextJobs(round: Round): Promise<boolean> {
+    const most = Math.max(1, Math.min(ofTurnMax, Math.floor(round.free / 8)));
+    const lower = lowerPriorityOf(round.turn);
+    if (lower !== null && (await this.#letGo(round, lower, 1))) return true;
+    return this.#letGo(round, 0, most);
+  }
+
+  /** Lets the first jobs go for which all gates have places; where there are none, those that were read wait at other gates. */
+  async #letGo(
+    round: Round,
+    priority: number,
+    most: number,
+    limit = Math.max(readMin, most),
+  ): Promise<boolean> {
+    const { tx, gate, organizationId: organization_id } = round;
+    const jobs = await listHeld(tx, { gate, organization_id, priority, limit });
+    const works = jobs.map((job) => ({
+      id: job.id,
+      gates: this.#limits.gatesOf(job).filter(({ name }) => name !== gate),
+    }));
+    const others = namesOf(works);
+    if (!(await this.#lock(round, others))) return false;
+    const taken = await this.#uses.taken(tx, others);
+    // Work that waits at the others has no turn here.
+    const uses = Array.from(
+      taken,
+      ([name, n]) => [name, { taken: n, isContested: false }] as const,
+    );
+    const { passed, held } = passGates(works, new Map(uses));
+    if (passed.length === 0) {
+      await this.#moveAll(round, held);
+      if (jobs.length < limit || limit >= ofTurnMax) return false;
+      return this.#letGo(round, priority, most, ofTurnMax);
+    }
+    const going = passed.slice(0, most);
+    const ids = going.map(({ id }) => id);
+    const gone = new Set((await moveHeld(tx, { gate, ids, to: null })).map(({ id }) => id));
+    const own = { name: gate, limit: round.free };
+    const taking = going
+      .filter(({ id }) => gone.has(id))
+      .map(({ id, gates }) => ({ id, gates: [own, ...gates] }));
+    await this.take(tx, taking, new Map(ids.map((id) => [id, organization_id])));
+    round.free -= gone.size;
+    const { queue, clock } = this.#context;
+    const { turn } = round;
+    tx.afterCommit(() => {
+      for (const job of jobs.filter(({ id }) => gone.has(id)).toSorted(inIdOrder))
+        sendHint(queue, job, `${job.epoch}-place-${clock.now()}-${turn}`);
+    });
+    return gone.size > 0;
+  }
+
+  /** Moves jobs to the gates that are full. */
+  async #moveAll(round: Round, held: ReturnType<typeof passGates>['held']): Promise<void> {
+    const { tx, gate } = round;
+    const byGate = Map.groupBy(held, (one) => one.gate);
+    for (const [to, ofGate] of byGate) {
+      const moved = await moveHeld(tx, { gate, ids: ofGate.map(({ id }) => id), to });
+      if (moved.length > 0) round.hasMoved = true;
+    }
+    await this.#uses.open(tx, [...byGate.keys()]);
+  }
+
+  /** Locks further gates; false where that would be to wait for another transaction. */
+  async #lock({ tx, missed }: Round, names: readonly string[]): Promise<boolean> {
+    if (await tryLockGates(tx, names)) return true;
+    for (const name of names) missed.add(name);
+    return false;
+  }
+}

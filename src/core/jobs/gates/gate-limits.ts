@@ -1,0 +1,50 @@
+/**
+ * The limits of gates: which gates work has, by the definition of its skill and by what operators have set, and how many places
+ * each has now.
+ */
+import { type SkillRegistry, skillKey } from '../../skills/registry.ts';
+import type { GateSettings } from './gate-settings.ts';
+import { type Gate, type GatedWork, gatesOf, isOfStarts, placesOf } from './gates.ts';
+
+const noGates: readonly Gate[] = [];
+
+export class GateLimits {
+  readonly #skills: SkillRegistry;
+  readonly #settings: GateSettings;
+
+  constructor(skills: SkillRegistry, settings: GateSettings) {
+    this.#skills = skills;
+    this.#settings = settings;
+  }
+
+  /** Whether any work has gates. */
+  areAny(): boolean {
+    return this.#skills.limits.size > 0 || this.#settings.byName.size > 0;
+  }
+
+  /** The gates of work; none for most. */
+  gatesOf(work: GatedWork): readonly Gate[] {
+    if (!this.areAny()) return noGates;
+    const skill = skillKey(work.skill_category, work.skill_version, work.skill_name);
+    const ofSkill = this.#skills.limits.get(skill);
+    const gates = this.#settings.gatesOf(work);
+    if (ofSkill === undefined) return gates;
+    const all = [...gates, ...gatesOf(ofSkill, work)];
+    return work.status === 'waiting' ? all.filter(({ name }) => !isOfStarts(name)) : all;
+  }
+
+  /** The places of a gate; any number where its limit was removed. */
+  placesOf(gate: string): number {
+    return placesOf(gate, this.#skills.limits, this.#settings.byName);
+  }
+
+  /** The skills that have limits: `category/version/name`. */
+  limitedSkills(): readonly string[] {
+    return [...this.#skills.limits.keys()];
+  }
+
+  /** Whether a refusal pauses all of a skill. */
+  slowsDown(skill: string): boolean {
+    return this.#skills.limits.get(skill)?.some((limit) => limit.afterRefusal) === true;
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * How gates stand: the places that are taken, the starts that count at rates, and the pauses that end by themselves. For a gate
+ * at which work waits until time has passed, the process that learns of it sets a timer.
+ */
+import type { Handle, Transaction } from '../../../adapters/database/database.ts';
+import type { Context } from '../../context/context.ts';
+import { GateTimers } from './gate-timers.ts';
+import { type GateUse, isOfStarts } from './gates.ts';
+import { countPlaces, findGates, openGates } from './places.store.ts';
+import { RateStarts } from './rate-starts.ts';
+import { TimedPauses } from './timed-pauses.ts';
+
+export class GateUses {
+  readonly starts: RateStarts;
+  readonly pauses: TimedPauses;
+  readonly timers: GateTimers;
+
+  constructor(context: Context) {
+    this.starts = new RateStarts(context);
+    this.pauses = new TimedPauses(context);
+    this.timers = new GateTimers(context.clock);
+  }
+
+  /** How many places of the gates are taken, all while a gate is a pause under way; those without one may be left out. */
+  async taken(db: Handle, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    if (names.length === 0) return new Map();
+    const rows = await countPlaces(db, { names });
+    const taken = new Map(rows.map((row) => [row.gate, Number(row.taken)]));
+    for (const [name, starts] of await this.starts.count(db, names))
+      taken.set(name, (taken.get(name) ?? 0) + starts);
+    for (const name of (await this.pauses.ends(db, names)).keys())
+      taken.set(name, Number.POSITIVE_INFINITY);
+    return taken;
+  }
+
+  /** The same, and whether work waits there, for each of the gates. */
+  async of(db: Handle, names: readonly string[]): Promise<Map<string, GateUse>> {
+    if (names.length === 0) return new Map();
+    const taken = await this.taken(db, names);
+    const open = new Set((await findGates(db, { names })).map(({ name }) => name));
+    return new Map(
+      names.map((name) => [name, { taken: taken.get(name) ?? 0, isContested: open.has(name) }]),
+    );
+  }
+
+  /** Records that work waits at the gates. */
+  async open(tx: Transaction, names: readonly string[]): Promise<void> {
+    await openGates(tx, names);
+    await this.watch(tx, names);
+  }
+
+  /** Sets timers for the gates at which time alone makes places free. */
+  async watch(tx: Transaction, names: readonly string[]): Promise<void> {
+    const unwatched = names.filter((name) => isOfStarts(name) && !this.timers.has(name));
+    if (unwatched.length === 0) return;
+    const moments = [
+      ...(await this.starts.nextFree(tx, unwatched)),
+      ...(await this.pauses.ends(tx, unwatched)),
+    ];
+    tx.afterCommit(() => {
+      for (const [name, at] of moments) this.timers.set(name, at);
+    });
+  }
+
+  /** Shortens what would hold a gate, which the transaction has locked, because the clock was set back. */
+  async mend(tx: Transaction, name: string): Promise<void> {
+    if ((await this.starts.tooLong(tx, [name])).has(name)) await this.starts.shorten(tx, name);
+  }
+}
