@@ -13,7 +13,14 @@ import type { RunningJobs } from '../runs/running-jobs.ts';
 import type { GateLimits } from './gate-limits.ts';
 import { lockGates, tryLockGates } from './gate-locks.ts';
 import type { GateUses } from './gate-uses.ts';
-import { type Gate, isTurnOfCalls, lowerPriorityOf, type Passing, passGates } from './gates.ts';
+import {
+  type Gate,
+  isTurnOfCalls,
+  lowerPriorityOf,
+  type Passing,
+  passGates,
+  turnsOfHighest,
+} from './gates.ts';
 import { listHeld, moveHeld } from './held-jobs.store.ts';
 import {
   closeGate,
@@ -51,6 +58,8 @@ interface Round {
   /** Of the last turn. */
   turn: number;
   organizationId: string;
+  /** Whether no other organization waits, so that the turns are one after the other its own. */
+  isAlone: boolean;
   /** Organizations to which their turns have given nothing since the last place that was given. */
   readonly inVain: Set<string>;
   /** Whether work was moved to other gates in these turns: what waits behind it may begin. */
@@ -159,6 +168,7 @@ export class FreePlaces {
       free: taken >= limit ? 0 : limit - taken,
       turn: Number(gate.turn),
       organizationId: last ?? gate.last_organization,
+      isAlone: false,
       inVain: new Set(),
       hasMoved: false,
       missed: new Set(),
@@ -183,10 +193,9 @@ export class FreePlaces {
     const next = await findNextOrganization(tx, { gate, after });
     if (next === undefined || round.inVain.has(next.organization_id)) return false;
     round.turn += 1;
+    round.isAlone = next.organization_id === round.organizationId;
     round.organizationId = next.organization_id;
-    const hasGiven = isTurnOfCalls(round.turn)
-      ? (await this.#nextCall(round)) || (await this.#nextJobs(round))
-      : (await this.#nextJobs(round)) || (await this.#nextCall(round));
+    const hasGiven = await this.#give(round);
     if (hasGiven) {
       round.inVain.clear();
       round.hasMoved = false;
@@ -194,11 +203,22 @@ export class FreePlaces {
     return true;
   }
 
-  /** Whether the next call of the organization has got the places of all its gates. */
-  async #nextCall(round: Round): Promise<boolean> {
+  /** Gives places to the organization whose turn it is; whether it could. */
+  async #give(round: Round): Promise<boolean> {
     const { tx, gate, organizationId: organization_id } = round;
     const call = await findNextCall(tx, { gate, organization_id });
-    if (call === undefined) return false;
+    if (call === undefined) return this.#nextJobs(round, round.isAlone);
+    return isTurnOfCalls(round.turn)
+      ? (await this.#nextCall(round, call)) || (await this.#nextJobs(round))
+      : (await this.#nextJobs(round)) || (await this.#nextCall(round, call));
+  }
+
+  /** Whether the next call of the organization has got the places of all its gates. */
+  async #nextCall(
+    round: Round,
+    call: NonNullable<Awaited<ReturnType<typeof findNextCall>>>,
+  ): Promise<boolean> {
+    const { tx, gate } = round;
     const places = await listPlacesOfCall(tx, call);
     const others = places.map((place) => place.gate).filter((name) => name !== gate);
     if (!(await this.#lock(round, others))) return false;
@@ -216,9 +236,11 @@ export class FreePlaces {
     return true;
   }
 
-  /** Whether jobs of the organization go. */
-  async #nextJobs(round: Round): Promise<boolean> {
-    const most = Math.max(1, Math.min(ofTurnMax, Math.floor(round.free / 8)));
+  /** Whether jobs of the organization go; `takesTurns` where the next turns, too, are of its jobs. */
+  async #nextJobs(round: Round, takesTurns = false): Promise<boolean> {
+    const most = takesTurns
+      ? turnsOfHighest(round.turn, Math.min(ofTurnMax, round.free))
+      : Math.max(1, Math.min(ofTurnMax, Math.floor(round.free / 8)));
     const lower = lowerPriorityOf(round.turn);
     if (lower !== null && (await this.#letGo(round, lower, 1))) return true;
     return this.#letGo(round, 0, most);
@@ -254,6 +276,7 @@ export class FreePlaces {
     const going = passed.slice(0, most);
     const ids = going.map(({ id }) => id);
     const gone = new Set((await moveHeld(tx, { gate, ids, to: null })).map(({ id }) => id));
+    if (round.isAlone) round.turn += Math.max(0, gone.size - 1);
     const own = { name: gate, limit: round.free };
     const taking = going
       .filter(({ id }) => gone.has(id))

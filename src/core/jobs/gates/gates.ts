@@ -167,6 +167,13 @@ export function lowerPriorityOf(turn: number): 1 | 2 | null {
   return place < 0xf0000000 ? 1 : 2;
 }
 
+/** How many turns in a row, from `turn` on, begin jobs of the highest priority that waits; 1 to `max`. */
+export function turnsOfHighest(turn: number, max: number): number {
+  let turns = 1;
+  while (turns < max && lowerPriorityOf(turn + turns) === null) turns += 1;
+  return turns;
+}
+
 /** Work that may begin, and the places that it takes. */
 export interface Passing {
   readonly id: string;

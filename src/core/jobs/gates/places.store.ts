@@ -7,7 +7,6 @@ import type { Transaction } from '../../../adapters/database/database.ts';
 import { isIn } from '../../../adapters/database/ids-in.ts';
 import { allRows, firstRow, listOf, statement } from '../../../adapters/database/statement.ts';
 import type { PlacesTable } from '../../../adapters/database/tables.ts';
-import { waitsForTurn } from './held-jobs.store.ts';
 
 /** Any number that no other use of such locks adds. */
 const lockSpace = sql.lit(7_301);
@@ -195,14 +194,19 @@ export function closeGate(tx: Transaction, name: string): Promise<void> {
 export const findNextOrganization = firstRow<{ gate: string; after: string }, Transaction>()(
   (db, p) => {
     const behind = sql`organization_id > ${p('after')}`;
-    const first = (round: number, waiting: RawBuilder<unknown>) =>
+    const first = (round: number, waiting: RawBuilder<unknown>, order: string) =>
       sql`select * from (select organization_id, ${sql.lit(round)} as round from ${waiting}
-        order by organization_id limit 1) as one`;
-    const jobs = sql`jobs where held_by = ${p('gate')} and ${waitsForTurn}`;
+        order by ${sql.raw(order)} limit 1) as one`;
+    const jobs = sql`jobs where held_by = ${p('gate')}`;
     const calls = sql`places where gate = ${p('gate')} and is_held = 0`;
+    // By all columns of the index of held jobs, and without the status, which those left by earlier versions alone have wrong:
+    // else PostgreSQL sorts all that wait, or walks the jobs of an organization from its first one on.
+    const rank = 'organization_id, priority, due_at, id';
     const found = sql<{ organization_id: string; round: number }>`(
-      ${first(0, sql`${jobs} and ${behind}`)} union all ${first(0, sql`${calls} and ${behind}`)}
-      union all ${first(1, jobs)} union all ${first(1, calls)})`.as<'found'>(sql`found`);
+      ${first(0, sql`${jobs} and ${behind}`, rank)}
+      union all ${first(0, sql`${calls} and ${behind}`, 'organization_id')}
+      union all ${first(1, jobs, rank)}
+      union all ${first(1, calls, 'organization_id')})`.as<'found'>(sql`found`);
     return db
       .selectFrom(found)
       .select('organization_id')

@@ -169,12 +169,20 @@ export class Places {
     if (rows.length === 0) return { passed: [], held };
     const inTurn = rows.toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
     const works = inTurn.map((row) => ({ id: row.id, gates: this.limits.gatesOf(row) }));
-    const names = namesOf(works);
-    await this.lockGatesOf(tx, rows, rows);
-    // Of all of them: one may have got its places, and its mark, while this transaction waited for the gates.
-    const own = await listPlacesOfJobs(tx, { ids: rows.map(({ id }) => id) });
-    const owned = new Set(own.map(({ gate, job_id }) => placeOf(gate, job_id)));
-    const decided = passGates(works, await this.uses.of(tx, names), owned);
+    // Work that has all its places needs no lock: they are taken from it only together with its row, which the claim then skips.
+    const letGo = await this.#ownOf(tx, works);
+    const isLetGo = ({ id, gates }: Passing) =>
+      gates.every(({ name }) => letGo.owned.has(placeOf(name, id)));
+    const [going, asking] = [works.filter(isLetGo), works.filter((work) => !isLetGo(work))];
+    const passed = going.map(({ id }): Passing => ({ id, gates: [] }));
+    if (asking.length === 0) return { passed, held };
+    const asked = new Set(asking.map(({ id }) => id));
+    const askingRows = rows.filter(({ id }) => asked.has(id));
+    const names = namesOf(asking);
+    await this.lockGatesOf(tx, askingRows, askingRows);
+    // One may have got its places, and its mark, while this transaction waited for the gates.
+    const { own, owned } = await this.#ownOf(tx, asking);
+    const decided = passGates(asking, await this.uses.of(tx, names), owned);
     const byGate = Map.groupBy(decided.held, ({ gate }) => gate);
     for (const [gate, jobs] of byGate) {
       const wanted = jobs.map(({ id }) => id);
@@ -184,7 +192,13 @@ export class Places {
     await this.uses.open(tx, [...byGate.keys()]);
     const left = own.filter(({ job_id }) => held.has(job_id)).map(({ job_id }) => job_id);
     if (left.length > 0) await this.#free.giveUp(tx, left);
-    return { passed: decided.passed, held };
+    return { passed: [...passed, ...decided.passed], held };
+  }
+
+  /** The places that works have themselves, also as `placeOf` names them. */
+  async #ownOf(tx: Transaction, works: readonly Passing[]) {
+    const own = await listPlacesOfJobs(tx, { ids: works.map(({ id }) => id) });
+    return { own, owned: new Set(own.map(({ gate, job_id }) => placeOf(gate, job_id))) };
   }
 
   /** Takes the places of admitted jobs that were claimed. */
