@@ -3,8 +3,8 @@ import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { compile, type Statement } from '../../src/adapters/database/statement.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
-import { limitOfOrganization } from '../../src/core/jobs/gates/gates.ts';
 import { findNextOrganization } from '../../src/core/jobs/gates/places.store.ts';
+import { limitOfOrganization } from '../../src/core/limits/limit-names.ts';
 import { engines } from '../support/databases.ts';
 import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 

@@ -3,7 +3,9 @@ import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
 import { compile, type Statement } from '../../src/adapters/database/statement.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
-import { settingsOfAgent } from '../../src/core/jobs/gates/gate-settings.ts';
+import { moveHeld } from '../../src/core/jobs/gates/held-jobs.store.ts';
+import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
+import { readQueuedJobs } from '../../src/core/jobs/queued-jobs/queued-jobs.ts';
 import {
   limitOfAgent,
   limitOfKey,
@@ -11,10 +13,8 @@ import {
   pauseOfAgent,
   pauseOfOrganization,
   pauseOfSkill,
-} from '../../src/core/jobs/gates/gates.ts';
-import { moveHeld } from '../../src/core/jobs/gates/held-jobs.store.ts';
-import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
-import { readQueuedJobs } from '../../src/core/jobs/queued-jobs/queued-jobs.ts';
+} from '../../src/core/limits/limit-names.ts';
+import { LimitSettings } from '../../src/core/limits/limit-settings.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -676,18 +676,18 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('another process learns of it', async () => {
       const world = await worldOf([]);
-      const other = world.worker('other').settler.parts.places;
+      const other = new LimitSettings(world.context);
       await world.settler.parts.places.setPlaces(limitOfOrganization(acme), 1);
 
-      await other.settings.refresh();
+      await other.refresh();
 
-      expect([...other.settings.byName.values()]).toEqual([1]);
+      expect([...other.byName.values()]).toEqual([1]);
     });
 
     test('another process learns of two changes in one millisecond, beside thousands of settings', async () => {
       const world = await worldOf([]);
       const { settings } = world.settler.parts.places;
-      const other = world.worker('other').settler.parts.places.settings;
+      const other = new LimitSettings(world.context);
       const updated_at = world.clock.now();
       const rows = Array.from({ length: 6_000 }, (_, i) => ({
         name: `${i}`,
@@ -718,10 +718,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(() => settings.requireRoomForAgent(acme, further)).toThrow('1000 limits and pauses');
       settings.requireRoomForAgent(acme, limitOfAgent(acme, '0'));
       settings.requireRoomForAgent(`${acme}-other`, further);
-      await world.database.write(async (tx) =>
-        settingsOfAgent.remove?.(tx, acme, 'last', {} as never),
-      );
-      await settings.refresh();
+      await world.database.write((tx) => settings.forgetAgent(tx, acme, 'last'));
 
       settings.requireRoomForAgent(acme, further);
     });

@@ -8,6 +8,7 @@ import { reachableMax } from '../../src/core/agents/called-agents.ts';
 import type { KnownSkills } from '../../src/core/agents/covered.ts';
 import { clockSkewMs } from '../../src/core/agents/removed-agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { limitOfAgent, limitOfKey } from '../../src/core/limits/limit-names.ts';
 import type { SkillFacts } from '../../src/core/skills/fields.ts';
 import { type SkillLookup, SkillRegistry } from '../../src/core/skills/registry.ts';
 import { recordRemoteSkills } from '../../src/core/skills/remote-skills.ts';
@@ -56,6 +57,36 @@ describe.each(await engines())('on $name', (engine) => {
         return (error as { code: string }).code;
       }
     };
+
+    test('that another process has created with a limit has it before its first job, and so has an agent', async () => {
+      const { database, clock } = await keys();
+      const [{ agents: here }, { agents: there }] = [
+        composeAgents({ database, clock }),
+        composeAgents({ database, clock }),
+      ];
+      const keysOf = (agents: typeof here) => new ApiKeys(contextOf({ database, clock }), agents);
+      const issued = await keysOf(there).issue({ ...request, max_concurrency: 2 });
+      await there.create(anyWriter(), { id: 'narrow', max_concurrency: 3 });
+      expect(here.limits.byName.size).toBe(0);
+
+      await keysOf(here).verify(issued.plaintext_key);
+      expect(here.limits.byName.get(limitOfKey(issued.id))).toBe(2);
+      await there.update(anyWriter(), 'narrow', { max_concurrency: 4 });
+      await here.stateOf('default', 'narrow');
+
+      expect(here.limits.byName.get(limitOfAgent('default', 'narrow'))).toBe(4);
+    });
+
+    test('is not made where its limit is not recorded', async () => {
+      const { database, clock } = await keys();
+      const { agents } = composeAgents({ database, clock });
+      agents.limits.setWithin = () => Promise.reject(new Error('no limit'));
+      const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
+
+      await expect(apiKeys.issue({ ...request, max_concurrency: 2 })).rejects.toThrow('no limit');
+
+      expect(await apiKeys.list()).toEqual([]);
+    });
 
     test('is issued with its defaults, shown once, and stored as a hash alone', async () => {
       const { apiKeys, database, clock } = await keys();
@@ -185,6 +216,7 @@ describe.each(await engines())('on $name', (engine) => {
         memory: 'user',
         recall: null,
         priority: null,
+        max_concurrency: null,
         version: 1,
         skills: ['web/*'],
         approvals: [],

@@ -26,6 +26,7 @@ const full = {
   memory: 'read',
   recall: { limit: 7 },
   priority: 'low',
+  max_concurrency: 7,
   model_settings: {
     max_output_tokens: 50_000,
     temperature: 0.5,
@@ -48,6 +49,7 @@ const defaults = {
   memory: 'user',
   recall: null,
   priority: null,
+  max_concurrency: null,
   version: 1,
   skills: [],
   approvals: [],

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import type { Platform } from '../support/platform.ts';
 import { acting, gate, play, startStaged } from '../support/staged.ts';
-import { newTenant, type Tenant } from '../support/tenant.ts';
+import { newOrganization, newTenant, type Tenant } from '../support/tenant.ts';
 
 const echo = 'util/v1.0/echo';
 
@@ -82,6 +82,53 @@ describe('max_concurrency', () => {
     expect((await put(null)).body).toMatchObject({ max_concurrency: null });
   });
 
+  test('of a key and an agent may be given as they are created, and holds from the first job on', async () => {
+    const organization_id = newOrganization();
+    const tenant = await newTenant(platform, { organization_id });
+    const made = { id: 'narrow', max_concurrency: 1 };
+    expect((await tenant.post('/api/agents', made)).body).toMatchObject(made);
+    const ofKey = await newTenant(platform, { organization_id, max_concurrency: 1 });
+
+    const end = gate();
+    const ids = [
+      await tenant.start(play, acting({ until: end.path }), { 'x-agent-id': 'narrow' }),
+      await tenant.start(echo, { text: 'x' }, { 'x-agent-id': 'narrow' }),
+    ];
+    const ofKeys = [
+      await ofKey.start(play, acting({ until: end.path })),
+      await ofKey.start(echo, { text: 'x' }),
+    ];
+
+    expect(await waitsFor(tenant, ids[1] as string)).toBe('max_concurrency of agent');
+    expect(await waitsFor(tenant, ofKeys[1] as string)).toBe('max_concurrency of API key');
+    end.open();
+    for (const id of [...ids, ...ofKeys]) await tenant.jobIn(id, 'completed');
+  });
+
+  test('is shown with the agent and the key, and changed with the agent', async () => {
+    const tenant = await newTenant(platform);
+    const ofAgent = async () => (await tenant.get('/api/agents/default')).body.max_concurrency;
+    const ofKey = async () => {
+      const { body } = await platform.admin('GET', '/admin/api-keys');
+      return (body as { id: string }[]).find(({ id }) => id === tenant.keyId);
+    };
+    expect(await ofAgent()).toBeNull();
+    expect(await ofKey()).not.toHaveProperty('max_concurrency');
+
+    const changed = await tenant.put('/api/agents/default', { max_concurrency: 3 });
+    await platform.admin('PUT', `/admin/api-keys/${tenant.keyId}/queue`, { max_concurrency: 2 });
+
+    expect(changed.body).toMatchObject({ max_concurrency: 3, version: 1 });
+    expect(await ofAgent()).toBe(3);
+    expect((await tenant.get('/api/agents')).body.data[0]).toMatchObject({ max_concurrency: 3 });
+    expect((await tenant.get('/api/agents/default/queue')).body).toMatchObject({
+      max_concurrency: 3,
+    });
+    expect(await ofKey()).toHaveProperty('max_concurrency', 2);
+    await tenant.put('/api/agents/default', { max_concurrency: null });
+    expect(await ofAgent()).toBeNull();
+  });
+
   test('is an integer from 1 to 10,000, or null', async () => {
     const tenant = await newTenant(platform);
 
@@ -90,6 +137,9 @@ describe('max_concurrency', () => {
         await tenant.put('/api/agents/default/queue', { max_concurrency }),
         'max_concurrency',
       );
+      expectInvalid(await tenant.post('/api/agents', { max_concurrency }), 'max_concurrency');
+      const key = { client_name: 'x', scopes: ['*'], max_concurrency };
+      expectInvalid(await platform.admin('POST', '/admin/api-keys', key), 'max_concurrency');
     }
   });
 });

@@ -15,6 +15,7 @@ import {
   settingsOf,
   settingTexts,
 } from '../forms/model-settings.ts';
+import { numberOf } from '../forms/numbers.ts';
 import { jsonText, ObjectField } from '../forms/ObjectField.tsx';
 import { objectOf } from '../forms/object-of.ts';
 import { PriorityField, priorityOf } from '../forms/PriorityField.tsx';
@@ -22,7 +23,7 @@ import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.
 import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
-import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
+import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Section } from '../ui/Page.tsx';
 import { useAct } from '../ui/useAct.ts';
 
@@ -35,6 +36,7 @@ interface Edited {
   readonly memory?: string;
   readonly recall?: string;
   readonly priority?: string;
+  readonly max_concurrency?: string;
   readonly skills?: readonly string[];
   readonly approvals?: readonly string[];
   readonly agents?: readonly string[];
@@ -47,7 +49,7 @@ type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_set
 
 const texts = [
   ...['name', 'description', 'model', 'instructions', 'metadata', 'memory', 'recall'],
-  'priority',
+  ...['priority', 'max_concurrency'],
 ];
 const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
 const fields = [...texts, ...lists, ...settingIssues];
@@ -61,6 +63,7 @@ function changesOf({
   memory,
   recall,
   priority,
+  max_concurrency: runs,
   fallback_models: fallbacks,
   model_settings: settings,
   ...rest
@@ -76,6 +79,7 @@ function changesOf({
     ...(memory !== undefined && { memory: memoryOf(memory) }),
     ...(recall !== undefined && { recall: recallOf(recall) }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
+    ...(runs !== undefined && { max_concurrency: numberOf(runs) }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
 }
@@ -205,6 +209,14 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
             none="normal (the default)"
             {...text('priority', agent.priority ?? '')}
             error={error}
+          />
+          <NumberField
+            label="Runs at a time"
+            optional
+            hint="If empty, no limit. Further jobs wait for a place."
+            error={issueOf(error, 'max_concurrency')}
+            placeholder="No limit"
+            {...text('max_concurrency', String(agent.max_concurrency ?? ''))}
           />
         </div>
         <ObjectField

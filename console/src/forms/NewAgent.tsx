@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { createAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
+import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Fold } from '../ui/Fold.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { AgentMemoryFields, memoryOf, recallOf } from './AgentMemoryFields.tsx';
@@ -12,6 +12,7 @@ import { FallbackModelsField } from './FallbackModelsField.tsx';
 import { FormFrame } from './FormFrame.tsx';
 import { ModelSettingsFields } from './ModelSettingsFields.tsx';
 import { type SettingTexts, settingIssues, settingsOf } from './model-settings.ts';
+import { numberOf } from './numbers.ts';
 import { ObjectField } from './ObjectField.tsx';
 import { objectOf } from './object-of.ts';
 import { PriorityField, priorityOf } from './PriorityField.tsx';
@@ -20,7 +21,7 @@ import { AskBeforeField, SkillPatternsField } from './SkillPatternsField.tsx';
 const folded = ['fallback_models', ...settingIssues];
 const shown = [
   ...['id', 'name', 'description', 'model', 'instructions', 'skills', 'approvals', 'agents'],
-  ...['memory', 'recall', 'priority', 'metadata'],
+  ...['memory', 'recall', 'priority', 'max_concurrency', 'metadata'],
 ];
 const fields = [...shown, ...folded];
 
@@ -37,6 +38,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
   const [texts, setTexts] = useState(noTexts);
   const [memory, setMemory] = useState({ memory: 'user', recall: '' });
   const [priority, setPriority] = useState('');
+  const [runs, setRuns] = useState('');
   const [metadata, setMetadata] = useState('{}');
   const [lists, setLists] = useState(noLists);
   const [settings, setSettings] = useState<SettingTexts>({});
@@ -56,6 +58,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         memory: memoryOf(memory.memory),
         recall: recallOf(memory.recall),
         priority: priorityOf(priority),
+        max_concurrency: numberOf(runs),
         metadata: objectOf(metadata, 'metadata'),
       });
     },
@@ -149,6 +152,15 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
             value={priority}
             onValue={setPriority}
             error={error}
+          />
+          <NumberField
+            label="Runs at a time"
+            optional
+            hint="If empty, no limit."
+            error={issueOf(error, 'max_concurrency')}
+            placeholder="No limit"
+            value={runs}
+            onValue={setRuns}
           />
         </div>
         <Fold

@@ -9,7 +9,9 @@ import { IssuedKey } from './IssuedKey.tsx';
 import { numberOf } from './numbers.ts';
 import { ScopesField } from './ScopesField.tsx';
 
-const fields = ['client_name', 'organization_id', 'scopes', 'rate_limit', 'expires_at'];
+const fields = [
+  ...['client_name', 'organization_id', 'scopes', 'rate_limit', 'max_concurrency', 'expires_at'],
+];
 const organizationsId = 'organizations-of-keys';
 
 /** Creates a key and shows it once, only in this dialog. */
@@ -19,6 +21,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
   const [organization, setOrganization] = useState(session.organization_id);
   const [scopes, setScopes] = useState<readonly string[]>([]);
   const [limit, setLimit] = useState('');
+  const [runs, setRuns] = useState('');
   const [expires, setExpires] = useState('');
   const create = useAct({
     act: () => {
@@ -28,6 +31,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
         scopes: [...scopes],
         ...(organization !== '' && { organization_id: organization }),
         ...(rate !== null && { rate_limit: rate }),
+        max_concurrency: numberOf(runs),
         // The end of the day that was chosen, everywhere on earth the same.
         ...(expires !== '' && { expires_at: `${expires}T23:59:59.999Z` }),
       });
@@ -102,6 +106,15 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
             placeholder="100"
             value={limit}
             onValue={setLimit}
+          />
+          <NumberField
+            label="Runs at a time"
+            optional
+            hint="If empty, no limit."
+            error={issueOf(error, 'max_concurrency')}
+            placeholder="No limit"
+            value={runs}
+            onValue={setRuns}
           />
           <TextField
             label="Last day"

@@ -73,7 +73,8 @@ function ApiKey() {
 }
 
 function KeyFacts({ apiKey }: { apiKey: Schema<'ApiKey'> }) {
-  const { id, organization_id, scopes, rate_limit, created_at, expires_at } = apiKey;
+  const { id, organization_id, scopes, rate_limit, max_concurrency, created_at, expires_at } =
+    apiKey;
   const session = useSession();
   return (
     <Facts
@@ -82,6 +83,7 @@ function KeyFacts({ apiKey }: { apiKey: Schema<'ApiKey'> }) {
         ['Organization', organization_id],
         ['Scopes', scopes.includes('*') ? 'Everything' : <Tags key="scopes" values={scopes} />],
         ['Limit', `${countText(rate_limit)} requests a minute`],
+        ['Runs at a time', max_concurrency === undefined ? 'no limit' : countText(max_concurrency)],
         ['Created', <Time key="created" value={created_at} />],
         [
           'Jobs',

@@ -11,6 +11,11 @@ export const Timestamp = Type.String({ format: 'date-time' });
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 export const Words = <W extends string>(words: readonly W[]) =>
   Type.Unsafe<W>({ type: 'string', enum: [...words] });
+/** A limit of the runs of an organization, an agent or an API key. */
+export const MaxConcurrency = {
+  ...Nullable(Type.Integer({ minimum: 1, maximum: 10_000 })),
+  description: 'Runs at a time; null for any number.',
+};
 export const FreeObject = Type.Record(Type.String(), Type.Unknown());
 
 /**

@@ -6,7 +6,7 @@ import { namedByAgents } from '../../core/agents/called-agents.ts';
 import type { KnownSkills } from '../../core/agents/covered.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
-import { settingsOfAgent } from '../../core/jobs/gates/gate-settings.ts';
+import { LimitSettings } from '../../core/limits/limit-settings.ts';
 import type { Meaning } from '../../core/memories/meaning.ts';
 import { Memories, memoriesOfAgent } from '../../core/memories/memories.ts';
 import { budgetsOfAgent } from '../../core/usage/budgets.ts';
@@ -20,7 +20,6 @@ import { webhooksOfAgent } from '../../platform/webhooks/webhooks.store.ts';
  * exports its part; a new slice adds a line.
  */
 const agentDependents: readonly AgentDependent[] = [
-  settingsOfAgent,
   schedulesOfAgent,
   triggersOfAgent,
   memoriesOfAgent,
@@ -53,9 +52,10 @@ export function composeAgents(
   meaning: () => Meaning | null = () => null,
 ) {
   const agentChanges = new AgentChanges({ bus });
+  const limits = new LimitSettings({ database, clock, bus });
   const agents = new Agents(
     { database, clock, config: { ...unbounded, ...config } },
-    { skills, dependents: agentDependents, changes: agentChanges },
+    { skills, limits, dependents: agentDependents, changes: agentChanges },
   );
   const agentVersions = new AgentVersions({ database }, agents);
   const memories = new Memories({ database, clock }, agents, meaning);

@@ -78,7 +78,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     },
     times,
   );
-  await jobs.places.settings.refresh();
+  await agents.limits.refresh();
   const running = { agents, apiKeys, skills, ...jobs };
   const mappings = new Mappings();
   const runEvents = new RunEvents(base, jobs.waitEnds);
@@ -93,7 +93,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
       processes: used.processes.local,
       skills,
       weights,
-      settings: jobs.places.settings,
+      settings: agents.limits,
     }),
     approvals: new Approvals(base, jobs.waitEnds),
     runEvents,

@@ -20,6 +20,7 @@ export interface AgentFields
   metadata?: Readonly<Record<string, unknown>>;
   model_settings?: GivenSettings | null;
   fallback_models?: readonly string[];
+  max_concurrency?: number | null;
 }
 
 export function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
@@ -48,8 +49,17 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
 
 /** The columns of the given fields. */
 export function columnsOf(fields: AgentFields): Partial<AgentRow> {
-  const { skills, approvals, agents, metadata, model_settings, fallback_models, recall, ...texts } =
-    fields;
+  const {
+    max_concurrency: _,
+    skills,
+    approvals,
+    agents,
+    metadata,
+    model_settings,
+    fallback_models,
+    recall,
+    ...texts
+  } = fields;
   return {
     ...texts,
     ...(recall !== undefined && { recall: recall && JSON.stringify(recall) }),
@@ -65,7 +75,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
 }
 
 /** An agent as clients see it. */
-export function agentBody({ organization_id: _, ...row }: AgentRow) {
+export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: Row) {
   return {
     ...row,
     model_settings: row.model_settings === '{}' ? null : settingsOf(row),

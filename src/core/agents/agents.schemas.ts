@@ -1,6 +1,14 @@
 /** What agents look like on the wire (docs/decisions/agents.md). */
 import { type TSchema, Type } from 'typebox';
-import { FreeObject, Name, Nullable, Slug, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import {
+  FreeObject,
+  MaxConcurrency,
+  Name,
+  Nullable,
+  Slug,
+  Timestamp,
+  Words,
+} from '../../adapters/http/schemas.ts';
 import { efforts } from '../../adapters/models/model.ts';
 import { longTextMax } from '../../kernel/long-text.ts';
 import { priorities } from '../../kernel/priority.ts';
@@ -113,6 +121,7 @@ const fields = {
     description:
       'That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal.',
   },
+  max_concurrency: MaxConcurrency,
   metadata: FreeObject,
 };
 
@@ -137,6 +146,7 @@ const example = {
   memory: 'user',
   recall: { limit: 5 },
   priority: null,
+  max_concurrency: null,
   version: 1,
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.000Z',

@@ -1,5 +1,5 @@
 /** Every query on agents. */
-import type { Selectable, Updateable } from 'kysely';
+import { type RawBuilder, type Selectable, sql, type Updateable } from 'kysely';
 import { countOf } from '../../adapters/database/count-of.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { locked } from '../../adapters/database/locked.ts';
@@ -8,6 +8,14 @@ import { firstRow } from '../../adapters/database/statement.ts';
 import type { AgentsTable } from '../../adapters/database/tables.ts';
 
 export type AgentRow = Selectable<AgentsTable>;
+/** With the most of its runs that go on at a time, null for any number. */
+export type LimitedAgent = AgentRow & { readonly max_concurrency: number | null };
+
+/** `limits` before the id of an agent is the name of its limit. */
+const maxConcurrency = (limits: RawBuilder<string>) =>
+  sql<number | null>`(select places from gate_settings where name = ${limits} || agents.id)`.as(
+    'max_concurrency',
+  );
 
 /** Adds an agent; false when the organization has one of that id. */
 export async function insertAgent(tx: Transaction, row: AgentRow): Promise<boolean> {
@@ -21,10 +29,11 @@ export async function insertAgent(tx: Transaction, row: AgentRow): Promise<boole
 }
 
 const agentById = (isLocked: boolean) =>
-  firstRow<{ organizationId: string; id: string }>()((db, p, dialect) => {
+  firstRow<{ organizationId: string; id: string; limits: string }>()((db, p, dialect) => {
     const query = db
       .selectFrom('agents')
       .selectAll()
+      .select(maxConcurrency(p('limits')))
       .where('organization_id', '=', p('organizationId'))
       .where('id', '=', p('id'));
     return isLocked ? locked(dialect, query) : query;
@@ -49,7 +58,12 @@ const sizedColumns = [
  * A page of agents, newest first, and the total. `next` is the offset of the next page when this one was
  * cut because of its size in bytes.
  */
-export async function listAgents(db: Handle, organizationId: string, page: PageAsked) {
+export async function listAgents(
+  db: Handle,
+  organizationId: string,
+  page: PageAsked,
+  limits: string,
+) {
   const query = db.kysely.selectFrom('agents').where('organization_id', '=', organizationId);
   const newest = query.orderBy('created_at', 'desc').orderBy('id', 'desc');
   const total = await countOf(query);
@@ -61,7 +75,12 @@ export async function listAgents(db: Handle, organizationId: string, page: PageA
   const { rows, next } = cutPage(sizes, page);
   if (rows.length === 0) return { agents: [], total, next };
   const ids = rows.map(({ id }) => id);
-  return { agents: await newest.selectAll().where('id', 'in', ids).execute(), total, next };
+  const agents = await newest
+    .selectAll()
+    .select(maxConcurrency(sql`${limits}`))
+    .where('id', 'in', ids)
+    .execute();
+  return { agents, total, next };
 }
 
 /** The existing ones of these agents, with the agents that they name. */

@@ -13,6 +13,8 @@ import { ShortCache } from '../../kernel/short-cache.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
 import { appendEvents } from '../events/outbox.ts';
+import { limitOfAgent } from '../limits/limit-names.ts';
+import type { LimitSettings } from '../limits/limit-settings.ts';
 import type { AgentChanges } from './agent-changes.ts';
 import { type AgentFields, agentBody, calledModel, columnsOf, emptyAgent } from './agent-rows.ts';
 import { versionAfter } from './agent-versions.ts';
@@ -21,6 +23,7 @@ import {
   deleteAgent,
   findAgent,
   insertAgent,
+  type LimitedAgent,
   listAgents,
   listCalledAgents,
   lockAgent,
@@ -76,6 +79,8 @@ type AgentsContext = Pick<Context, 'database' | 'clock'> & {
 export class Agents {
   readonly #database: Database;
   readonly #clock: Clock;
+  /** The limits and pauses that operators set. */
+  readonly limits: LimitSettings;
   readonly #skills: KnownSkills;
   readonly #dependents: readonly AgentDependent[];
   readonly #changes: AgentChanges;
@@ -89,6 +94,7 @@ export class Agents {
     { config, database, clock }: AgentsContext,
     slices: {
       readonly skills: KnownSkills;
+      readonly limits: LimitSettings;
       readonly dependents: readonly AgentDependent[];
       readonly changes: AgentChanges;
     },
@@ -96,6 +102,7 @@ export class Agents {
     this.#database = database;
     this.#clock = clock;
     this.#skills = slices.skills;
+    this.limits = slices.limits;
     this.#dependents = slices.dependents;
     this.#changes = slices.changes;
     this.#config = config;
@@ -105,7 +112,7 @@ export class Agents {
 
   /** The agent, or `404 not_found`. */
   async find(organizationId: string, id: string) {
-    return found(await findAgent(this.#database.read, { organizationId, id }));
+    return found(await findAgent(this.#database.read, keyOfAgent(organizationId, id)));
   }
 
   /**
@@ -131,7 +138,9 @@ export class Agents {
     const known = this.#states.get(key);
     if (known !== undefined) return known;
     return this.#states.read(key, async () => {
-      const { status, priority } = await this.find(organizationId, id);
+      const { status, priority, max_concurrency } = await this.find(organizationId, id);
+      // Another process may have created it with a limit just now.
+      await this.limits.follow(limitOfAgent(organizationId, id), max_concurrency);
       return { status, priority };
     });
   }
@@ -145,7 +154,7 @@ export class Agents {
     id: string,
     acceptedAt: number,
   ): Promise<AgentRow['memory']> {
-    const row = await findAgent(this.#database.read, { organizationId, id });
+    const row = await findAgent(this.#database.read, keyOfAgent(organizationId, id));
     if (row !== undefined && isNewer(row, acceptedAt, this.#clock.now())) {
       throw permanentError(`the agent ${id} of this run was deleted, so it has no memory any more`);
     }
@@ -168,17 +177,23 @@ export class Agents {
         const now = this.#clock.now();
         const created: AgentRow = { ...given, created_at: now, updated_at: now };
         if (!(await addAgent(tx, this.#dependents, created))) return null;
+        await this.#limit(tx, created, fields);
         await requireReusable(tx, created, waitedFor);
         return created;
       }),
     );
     if (row === null) throw new PlatformError('conflict', `There is an agent ${id} already`);
     this.#changes.report(organizationId);
-    return agentBody(row);
+    return agentBody({ ...row, max_concurrency: fields.max_concurrency ?? null });
   }
 
   async list(organizationId: string, page: PageAsked) {
-    const { agents, total, next } = await listAgents(this.#database.read, organizationId, page);
+    const { agents, total, next } = await listAgents(
+      this.#database.read,
+      organizationId,
+      page,
+      limitOfAgent(organizationId, ''),
+    );
     return { agents: agents.map(agentBody), total, next };
   }
 
@@ -200,9 +215,11 @@ export class Agents {
     const row = await this.#database.write(async (tx) => {
       const before = await this.lock(tx, organizationId, id);
       const columns = columnsOf(fields);
-      if (Object.keys(columns).length === 0) return before;
+      const { max_concurrency = before.max_concurrency } = fields;
+      const isLimited = max_concurrency !== before.max_concurrency;
+      if (Object.keys(columns).length === 0 && !isLimited) return before;
       const changed = { ...before, ...columns };
-      if (changesMore(before, columns)) {
+      if (isLimited || changesMore(before, columns)) {
         await requireCovered(tx, this.#skills, writer, [before, changed]);
       }
       requireApprovals(writer, before, changed);
@@ -214,12 +231,13 @@ export class Agents {
       const version = await versionAfter(tx, before, changed, { now, restoredFrom });
       const stored = { ...columns, version, updated_at: now };
       const after = found(await updateAgent(tx, organizationId, id, stored));
+      await this.#limit(tx, after, fields);
       if (after.status !== before.status) {
         const data = { previous_status: before.status, status: after.status };
         const event = { type: 'agent.status_changed', organizationId, agentId: id, data } as const;
         await appendEvents(tx, [event], now);
       }
-      return after;
+      return { ...after, max_concurrency };
     });
     this.#states.forget(keyOf(organizationId, id));
     this.#changes.report(organizationId);
@@ -265,6 +283,7 @@ export class Agents {
       for (const { names } of blockers) {
         if (await names(tx, organizationId, id)) throw stillNamed(id, blockers);
       }
+      await this.limits.forgetAgent(tx, organizationId, id);
       for (const dependent of this.#dependents)
         await dependent.remove?.(tx, organizationId, id, writer);
       await deleteAgent(tx, organizationId, id);
@@ -278,13 +297,13 @@ export class Agents {
   }
 
   /** The agent, locked until the transaction ends, or `404 not_found`. */
-  async lock(tx: Transaction, organizationId: string, id: string): Promise<AgentRow> {
-    return found(await lockAgent(tx, { organizationId, id }));
+  async lock(tx: Transaction, organizationId: string, id: string): Promise<LimitedAgent> {
+    return found(await lockAgent(tx, keyOfAgent(organizationId, id)));
   }
 
   /** Like `lock`; undefined where there is none. */
   lockIfPresent(tx: Transaction, organizationId: string, id: string) {
-    return lockAgent(tx, { organizationId, id });
+    return lockAgent(tx, keyOfAgent(organizationId, id));
   }
 
   /** The status of an agent; undefined where there is none. */
@@ -293,7 +312,17 @@ export class Agents {
     organizationId: string,
     id: string,
   ): Promise<AgentRow['status'] | undefined> {
-    return (await findAgent(tx, { organizationId, id }))?.status;
+    return (await findAgent(tx, keyOfAgent(organizationId, id)))?.status;
+  }
+
+  /** Sets how many runs of an agent go on at a time, where that is given. */
+  async #limit(tx: Transaction, agent: AgentRow, fields: AgentFields): Promise<void> {
+    const { organization_id: organizationId, id } = agent;
+    const { max_concurrency: max } = fields;
+    if (max === undefined) return;
+    const limit = limitOfAgent(organizationId, id);
+    if (max !== null) this.limits.requireRoomForAgent(organizationId, limit);
+    await this.limits.setWithin(tx, limit, max);
   }
 
   /** Creates the agent with which every organization starts (docs/decisions/agents.md). */
@@ -304,7 +333,13 @@ export class Agents {
 
 const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
 
-function found(row: AgentRow | undefined): AgentRow {
+const keyOfAgent = (organizationId: string, id: string) => ({
+  organizationId,
+  id,
+  limits: limitOfAgent(organizationId, ''),
+});
+
+function found<T extends AgentRow>(row: T | undefined): T {
   if (row === undefined) throw notFound('Agent');
   return row;
 }

@@ -3,7 +3,15 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { expiryOf } from '../../adapters/http/future-moment.ts';
 import { adminRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
-import { Id, Name, Nullable, Slug, Timestamp, Words } from '../../adapters/http/schemas.ts';
+import {
+  Id,
+  MaxConcurrency,
+  Name,
+  Nullable,
+  Slug,
+  Timestamp,
+  Words,
+} from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import type { OpenStreams } from '../../adapters/http/streams.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -19,12 +27,18 @@ const Scopes = Type.Array(Type.String({ pattern: '^([a-z0-9][a-z0-9-]{0,62}|\\*)
   description: 'Skill categories that the key may use, or "*" alone for all.',
 });
 const RateLimit = Type.Integer({ minimum: 1, maximum: 1_000_000 });
+/** The specification's bodies of keys have no such field, so only a key that has a limit shows it. */
+const KeptConcurrency = Type.Integer({
+  minimum: 1,
+  description: 'Runs at a time. Left out without a limit.',
+});
 const key = {
   id: Id,
   organization_id: Slug,
   client_name: Name(),
   scopes: Scopes,
   rate_limit: RateLimit,
+  max_concurrency: Type.Optional(KeptConcurrency),
   enabled: Type.Boolean(),
   created_at: Timestamp,
 };
@@ -45,6 +59,7 @@ const NewApiKey = Type.Object(
     client_name: Name(),
     scopes: Scopes,
     rate_limit: Type.Optional({ ...RateLimit, default: 100 }),
+    max_concurrency: Type.Optional(MaxConcurrency),
     expires_at: Type.Optional(Timestamp),
     organization_id: Type.Optional(Slug),
   },

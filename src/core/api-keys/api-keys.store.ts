@@ -1,10 +1,16 @@
 /** Every query on organizations and API keys. */
-import type { Selectable } from 'kysely';
+import { type RawBuilder, type Selectable, sql } from 'kysely';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import { firstRow } from '../../adapters/database/statement.ts';
 import type { ApiKeysTable } from '../../adapters/database/tables.ts';
 
 export type ApiKeyRow = Selectable<ApiKeysTable>;
+
+/** `limits` before the id of a key is the name of the limit of its runs that go on at a time. */
+const maxConcurrency = (limits: RawBuilder<string>) =>
+  sql<number | null>`(select places from gate_settings where name = ${limits} || api_keys.id)`.as(
+    'max_concurrency',
+  );
 
 /** Inserts the organization; false when it exists already. */
 export async function insertOrganization(tx: Transaction, id: string, now: number) {
@@ -21,8 +27,12 @@ export async function insertApiKey(tx: Transaction, row: ApiKeyRow): Promise<voi
   await tx.insert('api_keys', [row]);
 }
 
-export const findApiKeyByHash = firstRow<{ key_hash: string }>()((db, p) =>
-  db.selectFrom('api_keys').selectAll().where('key_hash', '=', p('key_hash')),
+export const findApiKeyByHash = firstRow<{ key_hash: string; limits: string }>()((db, p) =>
+  db
+    .selectFrom('api_keys')
+    .selectAll()
+    .select(maxConcurrency(p('limits')))
+    .where('key_hash', '=', p('key_hash')),
 );
 
 export const findApiKeyById = firstRow<{ id: string }>()((db, p) =>
@@ -60,11 +70,11 @@ export async function listOrganizations(db: Handle): Promise<string[]> {
 }
 
 /** All keys, newest first, without their hashes. */
-export function listApiKeys(db: Handle) {
+export function listApiKeys(db: Handle, limits: string) {
   return db.kysely
     .selectFrom('api_keys')
     .select(['id', 'organization_id', 'client_name', 'scopes', 'rate_limit'])
-    .select(['enabled', 'created_at', 'expires_at'])
+    .select(['enabled', 'created_at', 'expires_at', maxConcurrency(sql`${limits}`)])
     .orderBy('id', 'desc')
     .execute();
 }

@@ -14,6 +14,7 @@ import { ShortCache } from '../../kernel/short-cache.ts';
 import { isSame } from '../../kernel/timing-safe.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
+import { limitOfKey } from '../limits/limit-names.ts';
 import {
   type ApiKeyRow,
   disableApiKey,
@@ -35,6 +36,9 @@ const cachedMax = 10_000;
 /** The organization of keys that name none. Like every other, it is created with its first key. */
 const defaultOrganizationId = 'default';
 
+/** Before the id of a key: the name of its limit. */
+const limits = limitOfKey('');
+
 /** The key with which the administrator acts in the console. */
 const consoleKeyFields = { client_name: 'console', scopes: ['*'], rate_limit: 6_000 };
 
@@ -45,6 +49,8 @@ export interface NewApiKey {
   /** Milliseconds since the epoch; the caller has checked that it lies in the future. */
   expires_at?: number;
   organization_id?: string;
+  /** Its runs that go on at a time; null for any number. */
+  max_concurrency?: number | null;
 }
 
 /** A key as it is cached; its caller is null once it is revoked. */
@@ -104,13 +110,15 @@ export class ApiKeys {
   }
 
   async #readValid(keyHash: string): Promise<CachedKey> {
-    const row = await findApiKeyByHash(this.#database.read, { key_hash: keyHash });
+    const row = await findApiKeyByHash(this.#database.read, { key_hash: keyHash, limits });
     if (row === undefined || row.enabled === 0 || !isSame(row.key_hash, keyHash)) {
       throw new PlatformError('invalid_api_key', 'The API key is invalid or revoked');
     }
     if (hasExpired(row.expires_at, this.#clock.now())) {
       throw new PlatformError('api_key_expired', 'The API key has expired');
     }
+    // Another process may have created it with a limit just now.
+    await this.#agents.limits.follow(limitOfKey(row.id), row.max_concurrency);
     return { caller: callerOf(row), expiresAt: row.expires_at };
   }
 
@@ -148,25 +156,32 @@ export class ApiKeys {
   }
 
   async list() {
-    return (await listApiKeys(this.#database.read)).map(apiKeyBody);
+    return (await listApiKeys(this.#database.read, limits)).map(apiKeyBody);
   }
 
   /** Issues a key. Only the result has its plaintext. */
   async issue(request: NewApiKey) {
     const { row, plaintext } = newKey(request, this.#clock.now());
-    await this.#store(row, insertApiKey, [this.#cap]);
-    const { created_at, expires_at, ...key } = apiKeyBody(row);
+    const { max_concurrency = null } = request;
+    await this.#store(row, insertApiKey, [this.#cap], max_concurrency);
+    const { created_at, expires_at, ...key } = apiKeyBody({ ...row, max_concurrency });
     return { ...key, plaintext_key: plaintext, created_at };
   }
 
-  /** Stores a key by `insert`, and creates its organization with its first key; `409` beyond `caps`. */
-  #store(row: ApiKeyRow, insert: typeof insertApiKey, caps: readonly Cap[]): Promise<void> {
+  /** Stores a key by `insert` with its limit, and creates its organization with its first key; `409` beyond `caps`. */
+  #store(
+    row: ApiKeyRow,
+    insert: typeof insertApiKey,
+    caps: readonly Cap[],
+    max: number | null = null,
+  ): Promise<void> {
     return this.#database.write(async (tx) => {
       const { organization_id, created_at } = row;
       const isNew = await insertOrganization(tx, organization_id, created_at);
       if (isNew) await this.#agents.createDefault(tx, organization_id, created_at);
       else await requireRoom(tx, organization_id, caps);
       await insert(tx, row);
+      if (max !== null) await this.#agents.limits.setWithin(tx, limitOfKey(row.id), max);
     });
   }
 
@@ -243,13 +258,16 @@ function callerOf(row: ApiKeyRow): Caller {
   };
 }
 
-function apiKeyBody(row: Omit<ApiKeyRow, 'key_hash' | 'console'>) {
+function apiKeyBody(
+  row: Omit<ApiKeyRow, 'key_hash' | 'console'> & { readonly max_concurrency: number | null },
+) {
   return {
     id: row.id,
     organization_id: row.organization_id,
     client_name: row.client_name,
     scopes: JSON.parse(row.scopes) as string[],
     rate_limit: row.rate_limit,
+    ...(row.max_concurrency !== null && { max_concurrency: row.max_concurrency }),
     enabled: row.enabled === 1,
     created_at: timestamp(row.created_at),
     expires_at: timestampOrNull(row.expires_at),

@@ -3,14 +3,6 @@
  * organization alone. It shows a key nothing of the platform's slots and processes, nor of other organizations.
  */
 import type { Context } from '../../core/context/context.ts';
-import type { GateSettings } from '../../core/jobs/gates/gate-settings.ts';
-import {
-  limitOfAgent,
-  limitOfOrganization,
-  pauseOfAgent,
-  pauseOfOrganization,
-  pauseOfSkill,
-} from '../../core/jobs/gates/gates.ts';
 import {
   type Groups,
   groupsMax,
@@ -19,6 +11,14 @@ import {
 } from '../../core/jobs/queued-jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import type { Weights } from '../../core/jobs/turns/weights.ts';
+import {
+  limitOfAgent,
+  limitOfOrganization,
+  pauseOfAgent,
+  pauseOfOrganization,
+  pauseOfSkill,
+} from '../../core/limits/limit-names.ts';
+import type { LimitSettings } from '../../core/limits/limit-settings.ts';
 import type { LimitScope } from '../../core/skills/definition.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -49,7 +49,7 @@ type Limits = {
 
 interface QueueStateParts {
   /** The limits and pauses that operators set. */
-  readonly settings: GateSettings;
+  readonly settings: LimitSettings;
   readonly processes: ThisProcess;
   readonly skills: SkillRegistry;
   readonly weights: Weights;

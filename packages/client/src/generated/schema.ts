@@ -1746,6 +1746,8 @@ export interface components {
             scopes: string[];
             /** @default 100 */
             rate_limit?: number;
+            /** @description Runs at a time; null for any number. */
+            max_concurrency?: number | null;
             /** Format: date-time */
             expires_at?: string;
             organization_id?: string;
@@ -1758,6 +1760,8 @@ export interface components {
             /** @description Skill categories that the key may use, or "*" alone for all. */
             scopes: string[];
             rate_limit: number;
+            /** @description Runs at a time. Left out without a limit. */
+            max_concurrency?: number;
             enabled: boolean;
             /** Format: date-time */
             created_at: string;
@@ -1771,6 +1775,8 @@ export interface components {
             /** @description Skill categories that the key may use, or "*" alone for all. */
             scopes: string[];
             rate_limit: number;
+            /** @description Runs at a time. Left out without a limit. */
+            max_concurrency?: number;
             enabled: boolean;
             /** Format: date-time */
             created_at: string;
@@ -2913,6 +2919,8 @@ export interface components {
             } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority?: ("high" | "normal" | "low") | null;
+            /** @description Runs at a time; null for any number. */
+            max_concurrency?: number | null;
             metadata?: {
                 [key: string]: unknown;
             };
@@ -2947,6 +2955,8 @@ export interface components {
             } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority: ("high" | "normal" | "low") | null;
+            /** @description Runs at a time; null for any number. */
+            max_concurrency: number | null;
             metadata: {
                 [key: string]: unknown;
             };
@@ -2987,6 +2997,8 @@ export interface components {
             } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority: ("high" | "normal" | "low") | null;
+            /** @description Runs at a time; null for any number. */
+            max_concurrency: number | null;
             metadata: {
                 [key: string]: unknown;
             };
@@ -3028,6 +3040,8 @@ export interface components {
             } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority?: ("high" | "normal" | "low") | null;
+            /** @description Runs at a time; null for any number. */
+            max_concurrency?: number | null;
             metadata?: {
                 [key: string]: unknown;
             };

@@ -28,6 +28,7 @@ interface CreateOptions extends ApiOptions {
   readonly model?: string;
   readonly skills?: string;
   readonly priority?: string;
+  readonly maxConcurrency?: string;
 }
 
 export function addAgentCommands(program: Command, io: Io): void {
@@ -69,6 +70,7 @@ function addChanges(agents: Command, io: Io): void {
     .option('--model <model>', 'provider/model, else DEFAULT_MODEL')
     .option('--skills <patterns>', 'what its model may call as tools, comma-separated')
     .option('--priority <priority>', 'of its jobs: high, normal (the default) or low')
+    .option('--max-concurrency <n>', 'most of its runs at a time')
     .action((id: string, words: string[], options: CreateOptions) =>
       createAgent(io, { id, words, options }),
     );
@@ -92,7 +94,7 @@ async function createAgent(
   io: Io,
   { id, words, options }: { id: string; words: readonly string[]; options: CreateOptions },
 ): Promise<void> {
-  const { instructions, model, skills, priority } = options;
+  const { instructions, model, skills, priority, maxConcurrency } = options;
   const fields = await readSkillInput(io, words);
   const body = {
     ...(fields as object),
@@ -101,6 +103,7 @@ async function createAgent(
     ...(model !== undefined && { model }),
     ...(skills !== undefined && { skills: itemsOf(skills) }),
     ...(priority !== undefined && { priority }),
+    ...(maxConcurrency !== undefined && { max_concurrency: Number(maxConcurrency) }),
   };
   await showOne(io, options, {
     ...{ method: 'POST', path: '/api/agents', body },

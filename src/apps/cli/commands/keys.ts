@@ -17,6 +17,7 @@ import {
 interface CreateOptions extends ApiOptions {
   readonly scopes: string;
   readonly rateLimit?: string;
+  readonly maxConcurrency?: string;
   readonly expiresAt?: string;
   readonly organization?: string;
   readonly save?: boolean | string;
@@ -39,6 +40,7 @@ export function addKeyCommands(program: Command, io: Io): void {
   })
     .requiredOption('--scopes <scopes>', 'categories of skills, comma-separated, or * for all')
     .option('--rate-limit <n>', 'most requests in a minute')
+    .option('--max-concurrency <n>', 'most of its runs at a time')
     .option('--expires-at <time>', 'when it ends, such as 2027-01-01T00:00:00Z')
     .option('--organization <id>', 'whose key it is')
     .option('--save [profile]', 'keep it as a profile (default), which is then the current one')
@@ -61,7 +63,7 @@ export function addKeyCommands(program: Command, io: Io): void {
 }
 
 async function createKey(io: Io, name: string, options: CreateOptions): Promise<void> {
-  const { scopes, rateLimit, expiresAt, organization, save } = options;
+  const { scopes, rateLimit, maxConcurrency, expiresAt, organization, save } = options;
   const { url } = readTarget(io, options);
   const profile = typeof save === 'string' ? save : 'default';
   // Before the key is made.
@@ -70,6 +72,7 @@ async function createKey(io: Io, name: string, options: CreateOptions): Promise<
     client_name: name,
     scopes: itemsOf(scopes),
     ...(rateLimit === undefined ? {} : { rate_limit: Number(rateLimit) }),
+    ...(maxConcurrency === undefined ? {} : { max_concurrency: Number(maxConcurrency) }),
     ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
     ...(organization === undefined ? {} : { organization_id: organization }),
   };
@@ -114,6 +117,7 @@ function listKeys(io: Io, options: ApiOptions): Promise<void> {
       { title: 'ORGANIZATION', of: (key) => key.organization_id },
       { title: 'SCOPES', of: (key) => key.scopes },
       { title: 'PER MINUTE', of: (key) => key.rate_limit },
+      { title: 'AT A TIME', of: (key) => key.max_concurrency ?? null },
       { title: 'STATE', of: (key) => (key.enabled ? 'enabled' : 'revoked') },
       { title: 'CREATED', of: (key) => key.created_at, as: 'time' },
       { title: 'EXPIRES', of: (key) => key.expires_at, as: 'time' },

@@ -2,17 +2,18 @@
  * The limits of gates: which gates work has, by the definition of its skill and by what operators have set, and how many places
  * each has now.
  */
+import { settableLimits } from '../../limits/limit-names.ts';
+import type { LimitSettings } from '../../limits/limit-settings.ts';
 import { type SkillRegistry, skillKey } from '../../skills/registry.ts';
-import type { GateSettings } from './gate-settings.ts';
 import { type Gate, type GatedWork, gatesOf, isOfStarts, placesOf } from './gates.ts';
 
 const noGates: readonly Gate[] = [];
 
 export class GateLimits {
   readonly #skills: SkillRegistry;
-  readonly #settings: GateSettings;
+  readonly #settings: LimitSettings;
 
-  constructor(skills: SkillRegistry, settings: GateSettings) {
+  constructor(skills: SkillRegistry, settings: LimitSettings) {
     this.#skills = skills;
     this.#settings = settings;
   }
@@ -27,10 +28,20 @@ export class GateLimits {
     if (!this.areAny()) return noGates;
     const skill = skillKey(work.skill_category, work.skill_version, work.skill_name);
     const ofSkill = this.#skills.limits.get(skill);
-    const gates = this.#settings.gatesOf(work);
+    const gates = this.#setGatesOf(work);
     if (ofSkill === undefined) return gates;
     const all = [...gates, ...gatesOf(ofSkill, work)];
     return work.status === 'waiting' ? all.filter(({ name }) => !isOfStarts(name)) : all;
+  }
+
+  /** The gates of work that operators have set. */
+  #setGatesOf(work: GatedWork): readonly Gate[] {
+    const { byName } = this.#settings;
+    if (byName.size === 0) return noGates;
+    return settableLimits(work).flatMap((name) => {
+      const limit = byName.get(name);
+      return limit === undefined ? [] : [{ name, limit }];
+    });
   }
 
   /** The places of a gate; any number where its limit was removed. */

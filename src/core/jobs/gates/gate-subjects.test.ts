@@ -1,15 +1,14 @@
 import { expect, test } from 'vitest';
-import { limitInWords, limitNameOf, subjectOf, withoutOtherKeys } from './gate-subjects.ts';
 import {
-  gatesOf,
   limitOfAgent,
   limitOfKey,
   limitOfOrganization,
-  pauseAfterRefusal,
   pauseOfAgent,
   pauseOfOrganization,
   pauseOfSkill,
-} from './gates.ts';
+} from '../../limits/limit-names.ts';
+import { limitInWords, limitNameOf, subjectOf, withoutOtherKeys } from './gate-subjects.ts';
+import { gatesOf, pauseAfterRefusal } from './gates.ts';
 
 const work = {
   organization_id: 'acme',

@@ -1,5 +1,6 @@
 /** What a gate is about, in words: as operators know it. Pure. */
-import { ofWhom, waitingFor } from './gates.ts';
+import { ofWhom } from '../../limits/limit-names.ts';
+import { waitingFor } from './gates.ts';
 
 /** The skill, organization, agent or API key that has a limit or a pause. */
 export interface GateSubject {

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../../adapters/http/authenticate.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
-import { Id, Nullable, Slug } from '../../../adapters/http/schemas.ts';
+import { Id, MaxConcurrency, Slug } from '../../../adapters/http/schemas.ts';
 import type { Server } from '../../../adapters/http/server.ts';
 import type { QueueLimits } from '../queued-jobs/queue-limits.ts';
 
@@ -12,10 +12,6 @@ const tags = ['Queue'];
 const held =
   'Work beyond it is accepted and waits; waiting_for of a job says for what. Runs that go on are not stopped.';
 
-const MaxConcurrency = {
-  ...Nullable(Type.Integer({ minimum: 1, maximum: 10_000 })),
-  description: 'Runs at a time; null for any number.',
-};
 const Limit = Type.Object(
   { max_concurrency: MaxConcurrency },
   { title: 'QueueLimit', additionalProperties: false, examples: [{ max_concurrency: 5 }] },

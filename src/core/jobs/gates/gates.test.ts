@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { gatesOf, isTurnOfCalls, lockOf, lowerPriorityOf, settableGates } from './gates.ts';
+import { settableLimits } from '../../limits/limit-names.ts';
+import { gatesOf, isTurnOfCalls, lockOf, lowerPriorityOf } from './gates.ts';
 
 test.each([1, 2, 3, 4, 8, 16])(
   'where %i organizations go round, each has one of eight turns for a lower priority',
@@ -43,7 +44,7 @@ test('the gates of work of one key have a few locks, however many keys of client
       concurrency_key: `client = ${n}`,
     };
     const limits = scopes.map((per) => ({ limit: 1, per }));
-    const gates = [...gatesOf(limits, work).map(({ name }) => name), ...settableGates(work)];
+    const gates = [...gatesOf(limits, work).map(({ name }) => name), ...settableLimits(work)];
     return gates.map(lockOf);
   };
 

@@ -3,6 +3,7 @@
  * as the runs of one skill for one user. A job passes when each of its gates has a free place and nothing waits there; else it
  * is held at the first that has none. Pure: what is taken comes from the rows (`places.ts`).
  */
+import { ofWhom } from '../../limits/limit-names.ts';
 import type { LimitScope } from '../../skills/definition.ts';
 import type { SkillLimit } from '../../skills/limits.ts';
 import { type SkillColumns, skillKey } from '../../skills/registry.ts';
@@ -36,20 +37,8 @@ export interface GateUse {
   readonly isContested: boolean;
 }
 
-/** Between the limit and whose work it counts; no name of a skill has it. */
-export const ofWhom = ' = ';
 const limitOfSkill = /^(?:concurrency|rate) of (\S+)(?: per (\S+))?/;
 const isOfSkill = /^(?:concurrency|rate|pause|pause after a refusal) of (\S+\/\S+)/;
-
-/** The gates that operators may set. */
-export const pauseOfSkill = (skill: string) => `pause of ${skill}`;
-export const pauseOfOrganization = (id: string) => `pause of organization${ofWhom}${id}`;
-export const pauseOfAgent = (organizationId: string, id: string) =>
-  `pause of agent queue${ofWhom}${organizationId} ${id}`;
-export const limitOfOrganization = (id: string) => `max_concurrency of organization${ofWhom}${id}`;
-export const limitOfAgent = (organizationId: string, id: string) =>
-  `max_concurrency of agent${ofWhom}${organizationId} ${id}`;
-export const limitOfKey = (id: string) => `max_concurrency of API key${ofWhom}${id}`;
 
 const refusal = 'pause after a refusal of ';
 
@@ -61,25 +50,6 @@ export const isTimedPause = (gate: string) => gate.startsWith(refusal);
 
 /** Whether a gate is passed by what starts, and not by what goes on after a wait. */
 export const isOfStarts = (gate: string) => isTimedPause(gate) || isRate(gate);
-
-/** Whether a gate is one of an agent of the organization. */
-export const isOfAgent = (organizationId: string, gate: string) =>
-  gate.startsWith(pauseOfAgent(organizationId, '')) ||
-  gate.startsWith(limitOfAgent(organizationId, ''));
-
-/** The gates of work that operators may set, pauses first. */
-export function settableGates(work: GatedWork): string[] {
-  const { organization_id, agent_id, api_key_id } = work;
-  const skill = skillKey(work.skill_category, work.skill_version, work.skill_name);
-  return [
-    pauseOfOrganization(organization_id),
-    pauseOfSkill(skill),
-    pauseOfAgent(organization_id, agent_id),
-    limitOfOrganization(organization_id),
-    limitOfAgent(organization_id, agent_id),
-    limitOfKey(api_key_id),
-  ];
-}
 
 /** The gates of work on a skill that has these limits. */
 export function gatesOf(limits: readonly SkillLimit[], work: GatedWork): Gate[] {

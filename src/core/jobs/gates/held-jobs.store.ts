@@ -49,7 +49,7 @@ export function markAllGated(tx: Transaction, ids: readonly string[]): Promise<v
 /** The skill of a job: `category/version/name`. */
 const skillOfJob: RawBuilder<string> = sql<string>`skill_category || '/' || skill_version || '/' || skill_name`;
 
-/** Whether a job may have gates: its skill is one of these, or an operator has set one of `settableGates`. */
+/** Whether a job may have gates: its skill is one of these, or an operator has set one of the limits that `settableLimits` names. */
 export function mayHaveGates(dialect: Dialect, skills: RawBuilder<string>): RawBuilder<SqlBool> {
   return sql<SqlBool>`(${isIn(dialect, skillOfJob, skills)} or exists (
     select 1 from gate_settings where name in (

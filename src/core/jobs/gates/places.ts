@@ -8,13 +8,13 @@
 import type { Transaction } from '../../../adapters/database/database.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Context } from '../../context/context.ts';
+import type { LimitSettings } from '../../limits/limit-settings.ts';
 import type { SkillRegistry } from '../../skills/registry.ts';
 import type { ClaimedJob } from '../jobs.store.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
 import { FreePlaces, namesOf } from './free-places.ts';
 import { GateLimits } from './gate-limits.ts';
 import { lockGates } from './gate-locks.ts';
-import { GateSettings } from './gate-settings.ts';
 import { GateSweep } from './gate-sweep.ts';
 import { GateUses } from './gate-uses.ts';
 import {
@@ -60,15 +60,20 @@ export class Places {
   readonly #free: FreePlaces;
   readonly #sweep: GateSweep;
   /** The limits and pauses that operators set. */
-  readonly settings: GateSettings;
+  readonly settings: LimitSettings;
   readonly limits: GateLimits;
   /** How gates stand, with the starts of runs and the pauses that end by themselves. */
   readonly uses: GateUses;
 
-  constructor(context: Context, skills: SkillRegistry, running: RunningJobs) {
+  constructor(
+    context: Context,
+    skills: SkillRegistry,
+    running: RunningJobs,
+    settings: LimitSettings,
+  ) {
     this.#context = context;
-    this.settings = new GateSettings(context);
-    this.limits = new GateLimits(skills, this.settings);
+    this.settings = settings;
+    this.limits = new GateLimits(skills, settings);
     this.uses = new GateUses(context);
     this.#free = new FreePlaces(context, running, this.limits, this.uses);
     this.uses.timers.whenFree((gate) => this.#free.passOnAll(gate, roundsMax));

@@ -6,7 +6,6 @@ import type { Caller } from '../../../kernel/caller.ts';
 import { notFound } from '../../../kernel/errors.ts';
 import type { Agents } from '../../agents/agents.ts';
 import type { ApiKeys } from '../../api-keys/api-keys.ts';
-import { type SkillRegistry, skillKey } from '../../skills/registry.ts';
 import {
   limitOfAgent,
   limitOfKey,
@@ -14,7 +13,8 @@ import {
   pauseOfAgent,
   pauseOfOrganization,
   pauseOfSkill,
-} from '../gates/gates.ts';
+} from '../../limits/limit-names.ts';
+import { type SkillRegistry, skillKey } from '../../skills/registry.ts';
 import type { Places } from '../gates/places.ts';
 
 interface QueueLimitsParts {

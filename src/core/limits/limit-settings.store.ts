@@ -1,8 +1,8 @@
 /** The queries on the limits and pauses that operators set. */
 import { sql } from 'kysely';
-import type { Transaction } from '../../../adapters/database/database.ts';
-import { allRows, firstRow, statement } from '../../../adapters/database/statement.ts';
-import type { GateSettingsTable } from '../../../adapters/database/tables.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
+import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
+import type { GateSettingsTable } from '../../adapters/database/tables.ts';
 
 export const listSettings = allRows<Record<never, never>>()((db) =>
   db.selectFrom('gate_settings').select(['name', 'places']),
