@@ -248,7 +248,7 @@ module.exports = {
         orphan: true,
         path: '^(src|test/support)/',
         pathNot:
-          '[.]test[.]ts$|^src/(main|author|core/executors/child|adapters/sandbox/sandbox-process|adapters/database/migrations/[0-9].*)[.]ts$|^src/core/skills/catalog/(?!_)',
+          '[.]test[.]ts$|^src/(main|author|core/executors/child/child|adapters/sandbox/sandbox-process|adapters/database/migrations/[0-9].*)[.]ts$|^src/core/skills/catalog/(?!_)',
       },
       to: {},
     },

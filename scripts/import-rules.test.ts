@@ -61,7 +61,7 @@ const files: Record<string, { imports: string[]; breaks: string[] }> = {
     imports: ['../../definition.ts', '../../../../kernel/b.ts', './nowhere.ts'],
     breaks: ['catalog-stands-alone', 'resolvable'],
   },
-  'src/core/executors/child.ts': { imports: [], breaks: [] },
+  'src/core/executors/child/child.ts': { imports: [], breaks: [] },
   'src/core/config/config.ts': { imports: ['../../kernel/b.ts'], breaks: [] },
   'src/apps/composition/run.ts': {
     imports: [

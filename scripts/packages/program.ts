@@ -18,7 +18,7 @@ const processes = [
   'src/apps/cli/main.ts',
   'src/apps/cli/findings/load-skills.ts',
   'src/apps/cli/run-examples.ts',
-  'src/core/executors/child.ts',
+  'src/core/executors/child/child.ts',
 ];
 const others = [
   'src/start.js',

@@ -1,5 +1,5 @@
 /** The clock of a test: it stands still, and waits move it. */
-import type { RunClock } from '../../core/executors/part.ts';
+import type { RunClock } from '../../core/executors/child/part.ts';
 import { unloadMs } from '../../core/jobs/runs/run-waits.ts';
 import type { Clock } from '../../kernel/clock.ts';
 

@@ -1,7 +1,7 @@
-/** The executors of a test: the code of a child process (src/core/executors/child-runs.ts), in the process of the test. */
+/** The executors of a test: the code of a child process (src/core/executors/child/child-runs.ts), in the process of the test. */
 import { type ActiveRun, countAsk, readReport } from '../../core/executors/active-run.ts';
-import { createAnswerOrder } from '../../core/executors/answer-order.ts';
-import { ChildRuns } from '../../core/executors/child-runs.ts';
+import { createAnswerOrder } from '../../core/executors/child/answer-order.ts';
+import { ChildRuns } from '../../core/executors/child/child-runs.ts';
 import { Outbox } from '../../core/executors/lines.ts';
 import type { ChildMessage, ContextTuple } from '../../core/executors/protocol.ts';
 import { answerQuestion, type Question } from '../../core/executors/questions.ts';

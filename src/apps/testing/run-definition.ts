@@ -2,7 +2,7 @@
  * A run of a definition by a script, from its input to its result: its job and those that it starts are claimed and run
  * when they are due, and once all of them wait, the clock moves to what comes next.
  */
-import { readMoment } from '../../core/executors/durations.ts';
+import { readMoment } from '../../core/executors/child/durations.ts';
 import type { SkillDefinition } from '../../core/skills/definition.ts';
 import { timeLimitOf } from '../../core/skills/time-limits.ts';
 import { issuesText } from '../../kernel/json-schema.ts';

@@ -1,5 +1,5 @@
 /** The script of a test: what answers the requests of a run. Each answer is given once, in order. */
-import { readDuration } from '../../core/executors/durations.ts';
+import { readDuration } from '../../core/executors/child/durations.ts';
 import type { StepFailure } from '../../core/journal/journal-steps.ts';
 import type { GenerateRequest, SkillDefinition } from '../../core/skills/definition.ts';
 import { timestamp } from '../../kernel/clock.ts';

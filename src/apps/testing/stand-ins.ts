@@ -1,6 +1,6 @@
 /** The skills of a test: the one that it tests, and what stands in for others. */
 
-import type { Runnable, Skills } from '../../core/executors/part.ts';
+import type { Runnable, Skills } from '../../core/executors/child/part.ts';
 import type { RunRequest } from '../../core/executors/run.ts';
 import type { SkillDefinition } from '../../core/skills/definition.ts';
 import type { SkillFacts } from '../../core/skills/fields.ts';

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nodeArguments } from '../../kernel/node-program.ts';
-import type { ChildSettings } from './child.ts';
+import type { ChildSettings } from './child/child.ts';
 
 /** Variables that every child gets when the parent has them; the operator names all others. */
 const inheritedNames = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS'];
@@ -46,7 +46,7 @@ export function spawnChild(options: ChildOptions): Child {
 }
 
 function spawnProcess(options: ChildOptions): ChildProcess {
-  const entry = new URL(`./child${extname(import.meta.url)}`, import.meta.url);
+  const entry = new URL(`./child/child${extname(import.meta.url)}`, import.meta.url);
   return spawn(
     process.execPath,
     [

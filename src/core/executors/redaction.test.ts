@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { describeFailure } from './failure.ts';
+import { describeFailure } from './child/failure.ts';
 import {
   addSecrets,
   Pieces,

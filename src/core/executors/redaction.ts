@@ -6,7 +6,7 @@
  */
 import { inspect } from 'node:util';
 import { secretCharsMin } from '../skills/settings-rules.ts';
-import type { Run } from './part.ts';
+import type { Run } from './child/part.ts';
 
 const replacement = '***';
 /** Forms of secrets that are remembered for texts that belong to no run. */

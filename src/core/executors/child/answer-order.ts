@@ -3,7 +3,7 @@
  * to each before it gets the next, also where many come in one line: so `Promise.race` has the same winner
  * when recorded steps and waits are answered again.
  */
-import type { ParentMessage } from './protocol.ts';
+import type { ParentMessage } from '../protocol.ts';
 
 export type Answer = Extract<ParentMessage, ['answer' | 'refuse', ...unknown[]]>;
 

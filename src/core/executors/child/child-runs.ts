@@ -5,10 +5,12 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as elapsed } from 'node:timers/promises';
-import { ShortLivedMap } from '../../kernel/short-lived-map.ts';
-import type { RunSettings } from '../skills/settings.ts';
+import { ShortLivedMap } from '../../../kernel/short-lived-map.ts';
+import type { RunSettings } from '../../skills/settings.ts';
+import type { Outbox } from '../lines.ts';
+import type { ContextTuple, Refusal } from '../protocol.ts';
+import { redacted, redactedJson } from '../redaction.ts';
 import { describeFailure, type Failure, plainFailure } from './failure.ts';
-import type { Outbox } from './lines.ts';
 import { readOutput } from './output.ts';
 import {
   newPart,
@@ -20,8 +22,6 @@ import {
   type Skills,
 } from './part.ts';
 import { Progress } from './progress.ts';
-import type { ContextTuple, Refusal } from './protocol.ts';
-import { redacted, redactedJson } from './redaction.ts';
 import { createContext } from './run-context.ts';
 import { abortRun } from './run-signal.ts';
 

@@ -2,7 +2,7 @@
  * Identifiers that are the same in each attempt at a job and each replay, and different for all other jobs,
  * parts, steps and calls: made of where in the job they are asked for.
  */
-import { createHash } from '../../kernel/create-hash.ts';
+import { createHash } from '../../../kernel/create-hash.ts';
 import type { Part } from './part.ts';
 import { scopeOf } from './step-scope.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { ContextTuple } from '../protocol.ts';
 import { newPart, type Part } from './part.ts';
-import type { ContextTuple } from './protocol.ts';
 import { idempotencyKeyOf, makeUuid } from './step-keys.ts';
 import { withinStep } from './step-scope.ts';
 

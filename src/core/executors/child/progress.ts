@@ -2,8 +2,8 @@
  * Sends the progress of runs: the first at once, then at most one of a run every progressMs, unless
  * flushed. All runs share one timer, the only one of a child's runs.
  */
-import { progressMs } from './limits.ts';
-import type { Outbox } from './lines.ts';
+import { progressMs } from '../limits.ts';
+import type { Outbox } from '../lines.ts';
 import type { Run } from './part.ts';
 
 export class Progress {

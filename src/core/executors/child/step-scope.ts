@@ -3,7 +3,7 @@
  * step, because a step that is on record is not executed again, and what is in it would not be asked for.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { permanentError } from '../../kernel/permanent-error.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
 import type { Part } from './part.ts';
 
 /** One execution of a step's function. */

@@ -2,13 +2,13 @@
  * A run as its child process keeps it, and the parts of it: the run itself, and each skill that it calls.
  * A part numbers the steps of equal names in the order in which they are asked for.
  */
-import type { Validate } from '../../kernel/json-schema.ts';
-import type { SkillDefinition } from '../skills/definition.ts';
-import type { RunSettings } from '../skills/settings.ts';
-import type { Outbox } from './lines.ts';
+import type { Validate } from '../../../kernel/json-schema.ts';
+import type { SkillDefinition } from '../../skills/definition.ts';
+import type { RunSettings } from '../../skills/settings.ts';
+import type { Outbox } from '../lines.ts';
+import type { ContextTuple } from '../protocol.ts';
+import { addSecrets, type Pieces } from '../redaction.ts';
 import type { Progress } from './progress.ts';
-import type { ContextTuple } from './protocol.ts';
-import { addSecrets, type Pieces } from './redaction.ts';
 
 /** A run as the child knows it. */
 export interface Run {

@@ -2,19 +2,19 @@
  * The `ctx` of a run, in the child: its identity, its signal, its requests to the platform and the skills that it calls.
  * Calls after the end of the run have no effect. The members can be destructured (`const { log } = ctx`).
  */
-import { cutToUnits } from '../../kernel/cut-text.ts';
-import { digestOf } from '../../kernel/digest.ts';
-import { inputDigestOf, wholeDigest } from '../../kernel/input-digest.ts';
-import { issuesText } from '../../kernel/json-schema.ts';
-import { permanentError } from '../../kernel/permanent-error.ts';
-import type { Memory, SkillContext, SkillMemory } from '../skills/definition.ts';
+import { cutToUnits } from '../../../kernel/cut-text.ts';
+import { digestOf } from '../../../kernel/digest.ts';
+import { inputDigestOf, wholeDigest } from '../../../kernel/input-digest.ts';
+import { issuesText } from '../../../kernel/json-schema.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
+import type { Memory, SkillContext, SkillMemory } from '../../skills/definition.ts';
+import { callDepthMax, noteCharsMax } from '../limits.ts';
+import { redacted, redactedValue } from '../redaction.ts';
 import { ask } from './asks.ts';
 import { createGenerate } from './generate.ts';
-import { callDepthMax, noteCharsMax } from './limits.ts';
 import { readOutput } from './output.ts';
 import { newPart, type Part, takeNumbers } from './part.ts';
 import { recordedStep, type StepIdentity } from './recorded-steps.ts';
-import { redacted, redactedValue } from './redaction.ts';
 import { addLog, addMessage } from './run-reports.ts';
 import { signalOf } from './run-signal.ts';
 import { makeUuid } from './step-keys.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { compileSchema } from '../../kernel/json-schema.ts';
-import { cleanText } from '../../kernel/text.ts';
-import { cleanJson } from './active-run.ts';
+import { compileSchema } from '../../../kernel/json-schema.ts';
+import { cleanText } from '../../../kernel/text.ts';
+import { cleanJson } from '../active-run.ts';
+import { outputBytesMax } from '../limits.ts';
 import { describeFailure } from './failure.ts';
-import { outputBytesMax } from './limits.ts';
 import { readOutput } from './output.ts';
 
 const anything = compileSchema({});

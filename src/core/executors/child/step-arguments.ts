@@ -1,7 +1,7 @@
 /** Reads the arguments of steps and waits. A retry would have the same arguments, so each error is permanent. */
-import { permanentError } from '../../kernel/permanent-error.ts';
-import { isLongerThan, stepNameCharsMax } from '../../kernel/step-bounds.ts';
-import { isCleanText } from '../../kernel/text.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
+import { isLongerThan, stepNameCharsMax } from '../../../kernel/step-bounds.ts';
+import { isCleanText } from '../../../kernel/text.ts';
 
 const retriesMax = 100;
 /** The longest time of a timer. */

@@ -3,12 +3,12 @@
  * with getters that throw, errors with a chain of causes. Never throws.
  */
 import { basename } from 'node:path';
-import { cutToUnits } from '../../kernel/cut-text.ts';
-import { errorCharsMax } from './limits.ts';
+import { cutToUnits } from '../../../kernel/cut-text.ts';
+import { errorCharsMax } from '../limits.ts';
+import type { FailureCode } from '../protocol.ts';
+import { redacted } from '../redaction.ts';
+import { callerFrame } from '../stack-frames.ts';
 import type { Run } from './part.ts';
-import type { FailureCode } from './protocol.ts';
-import { redacted } from './redaction.ts';
-import { callerFrame } from './stack-frames.ts';
 
 /** A failed run, as the child reports it. `stack` is for the operator's log only. */
 export interface Failure {

@@ -2,8 +2,8 @@
  * `ctx.step`: a function of the run's code whose result is recorded. It is executed at least once until its
  * result is on record, and never again afterwards. Its retries are within the run's attempt.
  */
-import { type Backoff, delayAfter } from '../../kernel/backoff.ts';
-import type { Recorded, StepOptions, StepRun } from '../skills/definition.ts';
+import { type Backoff, delayAfter } from '../../../kernel/backoff.ts';
+import type { Recorded, StepOptions, StepRun } from '../../skills/definition.ts';
 import { refuseEnded } from './asks.ts';
 import { describeFailure } from './failure.ts';
 import { type Part, takeNumbers } from './part.ts';

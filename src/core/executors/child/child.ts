@@ -8,23 +8,23 @@
  */
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
-import { compactHeapSoon } from '../../kernel/compact-heap.ts';
-import { provideAuthorModule } from '../skills/sources/author-module.ts';
-import { SkillLoadError } from '../skills/sources/load-error.ts';
-import type { LoadPlan } from '../skills/sources/load-plan.ts';
+import { compactHeapSoon } from '../../../kernel/compact-heap.ts';
+import { provideAuthorModule } from '../../skills/sources/author-module.ts';
+import { SkillLoadError } from '../../skills/sources/load-error.ts';
+import type { LoadPlan } from '../../skills/sources/load-plan.ts';
+import { limitConsole } from '../console-budget.ts';
+import { logCharsMax } from '../limits.ts';
+import { LineReader, Outbox, send } from '../lines.ts';
+import { RunningMark } from '../now-running.ts';
+import type { ParentMessage } from '../protocol.ts';
+import { Pieces } from '../redaction.ts';
 import { type Answer, createAnswerOrder, isAnswer } from './answer-order.ts';
 import { type ChildLoad, loadAgain, loadByPlan, loadFirst, prepareLoad } from './child-load.ts';
 import { ChildRuns } from './child-runs.ts';
-import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
 import { openInspector } from './inspector.ts';
-import { logCharsMax } from './limits.ts';
-import { LineReader, Outbox, send } from './lines.ts';
-import { RunningMark } from './now-running.ts';
 import type { Run, Runnable } from './part.ts';
 import { endProcess, installGuards } from './process-guards.ts';
-import type { ParentMessage } from './protocol.ts';
-import { Pieces } from './redaction.ts';
 
 /** What the parent passes as the only argument. */
 export interface ChildSettings {

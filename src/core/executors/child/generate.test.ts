@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cpuMsOf } from '../../../test/support/cpu-time.ts';
-import { refusedSchemas } from '../../../test/support/hostile-schemas.ts';
-import { patient } from '../../../test/support/wait-for.ts';
-import { jsonTextFault } from '../../kernel/text.ts';
-import type { GenerateRequest } from '../skills/definition.ts';
-import { generationIdOf, readGenerateRequest } from '../thinking/generate-request.ts';
+import { cpuMsOf } from '../../../../test/support/cpu-time.ts';
+import { refusedSchemas } from '../../../../test/support/hostile-schemas.ts';
+import { patient } from '../../../../test/support/wait-for.ts';
+import { jsonTextFault } from '../../../kernel/text.ts';
+import type { GenerateRequest } from '../../skills/definition.ts';
+import { generationIdOf, readGenerateRequest } from '../../thinking/generate-request.ts';
 import { createGenerate } from './generate.ts';
 
 const usage = {

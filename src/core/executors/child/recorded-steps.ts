@@ -3,11 +3,11 @@
  * resolves. A step that is recorded as completed is not executed again, one that failed rejects with its
  * recorded error. Named steps and called skills are both steps.
  */
-import type { RunSettings } from '../skills/settings.ts';
+import type { RunSettings } from '../../skills/settings.ts';
+import { redacted, redactedJson } from '../redaction.ts';
 import { ask, askJson, refuseEnded } from './asks.ts';
 import { describeFailure } from './failure.ts';
 import { noteTime, type Part, type Run } from './part.ts';
-import { redacted, redactedJson } from './redaction.ts';
 
 /** A step, as it is known in every attempt. */
 export interface StepIdentity {

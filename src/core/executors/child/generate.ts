@@ -3,12 +3,12 @@
  * the request's schema, which may be a client's and has bounded steps. An invalid answer goes back to the model with
  * its faults.
  */
-import { createHash } from '../../kernel/create-hash.ts';
-import { issuesText, type Validate } from '../../kernel/json-schema.ts';
-import { permanentError } from '../../kernel/permanent-error.ts';
-import { SchemaError } from '../../kernel/schema-rules.ts';
-import { canonicalJson, cleanText, jsonTextFault } from '../../kernel/text.ts';
-import type { Generated, GenerateRequest } from '../skills/definition.ts';
+import { createHash } from '../../../kernel/create-hash.ts';
+import { issuesText, type Validate } from '../../../kernel/json-schema.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
+import { SchemaError } from '../../../kernel/schema-rules.ts';
+import { canonicalJson, cleanText, jsonTextFault } from '../../../kernel/text.ts';
+import type { Generated, GenerateRequest } from '../../skills/definition.ts';
 import { type Part, takeNumbers } from './part.ts';
 
 /** Invalid answers that are corrected; one more fails the request. */
@@ -60,7 +60,7 @@ async function validatorOf(schema: unknown): Promise<Validate> {
   if (schema === null || typeof schema !== 'object')
     throw permanentError('the schema must be an object');
   // Loaded only for a run that uses it: most requests have no schema.
-  const { boundedValidator } = await import('../../kernel/bounded-schema.ts');
+  const { boundedValidator } = await import('../../../kernel/bounded-schema.ts');
   const bounded = boundedValidator(schema as Readonly<Record<string, unknown>>);
   const validate: Validate = (value) => {
     try {

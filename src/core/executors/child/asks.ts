@@ -2,11 +2,11 @@
  * The questions of a run to its parent. The limits are checked here to give the skill clear errors, and
  * again in the parent. The code of a suspended run gets no answer, not even a refusal.
  */
-import { permanentError } from '../../kernel/permanent-error.ts';
-import { jsonTextFault } from '../../kernel/text.ts';
-import { askBytesMax, asksMax } from './limits.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
+import { jsonTextFault } from '../../../kernel/text.ts';
+import { askBytesMax, asksMax } from '../limits.ts';
+import { redactedJson } from '../redaction.ts';
 import type { Part, Run } from './part.ts';
-import { redactedJson } from './redaction.ts';
 import { stepOf } from './step-scope.ts';
 
 /** Asks the parent; rejects with its refusal, never throws. No answer comes after the run's end. */

@@ -2,9 +2,9 @@
  * Durations and moments as skills give them. Strict, unlike the libraries for such texts, which skip what
  * they do not know: a wait of the wrong length would be found days later. Errors say what to write.
  */
-import { dayMs } from '../../kernel/clock.ts';
-import { permanentError } from '../../kernel/permanent-error.ts';
-import { waitMaxMs } from '../../kernel/step-bounds.ts';
+import { dayMs } from '../../../kernel/clock.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
+import { waitMaxMs } from '../../../kernel/step-bounds.ts';
 
 /** How long `waitForEvent` and `approve` wait by default. */
 export const defaultWaitMs = 30 * dayMs;

@@ -5,11 +5,11 @@
  * native code can still end the process, and the pool then replaces the child.
  */
 import { syncBuiltinESMExports } from 'node:module';
+import { Budget } from '../console-budget.ts';
+import { straysPerSecond } from '../limits.ts';
+import { redactedStray } from '../redaction.ts';
 import type { ChildRuns } from './child-runs.ts';
-import { Budget } from './console-budget.ts';
 import { cutError, describeFailure, plainFailure } from './failure.ts';
-import { straysPerSecond } from './limits.ts';
-import { redactedStray } from './redaction.ts';
 
 /** Reports an error that failed no run to the parent; `skill` threw it, or is null when unknown. */
 export type ReportStray = (skill: string | null, text: string) => void;

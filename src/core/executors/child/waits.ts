@@ -3,10 +3,10 @@
  * begins. Its promise resolves with what is recorded; if the run is suspended meanwhile, its promise never
  * settles, and the repeated run gets the result.
  */
-import { isObject } from '../../kernel/json.ts';
-import { permanentError } from '../../kernel/permanent-error.ts';
-import { eventKeyCharsMax, titleCharsMax } from '../../kernel/step-bounds.ts';
-import type { Decision, Duration, ReceivedEvent } from '../skills/definition.ts';
+import { isObject } from '../../../kernel/json.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
+import { eventKeyCharsMax, titleCharsMax } from '../../../kernel/step-bounds.ts';
+import type { Decision, Duration, ReceivedEvent } from '../../skills/definition.ts';
 import { ask } from './asks.ts';
 import { defaultWaitMs, readDuration, readMoment } from './durations.ts';
 import { noteTime, type Part, takeNumbers } from './part.ts';

@@ -3,9 +3,9 @@
  * schema allows. Promises to refuse a huge value before it is serialized, and to say why a value cannot
  * be JSON.
  */
-import { issuesText, type Validate } from '../../kernel/json-schema.ts';
+import { issuesText, type Validate } from '../../../kernel/json-schema.ts';
+import { outputBytesMax, outputDepthMax } from '../limits.ts';
 import { type Failure, invalidOutput, plainFailure } from './failure.ts';
-import { outputBytesMax, outputDepthMax } from './limits.ts';
 
 export type Output = { readonly json: string } | { readonly failure: Failure };
 

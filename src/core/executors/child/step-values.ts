@@ -2,9 +2,9 @@
  * Values that steps and waits record, carried through JSON. Refuses what JSON would lose or change without
  * a word (functions, maps, NaN), so that a step gives the same when it is executed and when it is replayed.
  */
-import { permanentError } from '../../kernel/permanent-error.ts';
-import { nestingMax } from '../../kernel/text.ts';
-import { outputBytesMax } from './limits.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
+import { nestingMax } from '../../../kernel/text.ts';
+import { outputBytesMax } from '../limits.ts';
 
 // An import would load all parts of the module in every executor.
 const { types } = process.getBuiltinModule('node:util');

@@ -2,9 +2,9 @@
  * `ctx.map`: a step for each item of a list, some of them at a time. The numbers of all items are reserved
  * at once, so item i is the same step in each replay, whatever the order in which items end.
  */
-import { inputDigestOf } from '../../kernel/input-digest.ts';
-import { permanentError } from '../../kernel/permanent-error.ts';
-import type { MapOptions, Recorded, StepRun } from '../skills/definition.ts';
+import { inputDigestOf } from '../../../kernel/input-digest.ts';
+import { permanentError } from '../../../kernel/permanent-error.ts';
+import type { MapOptions, Recorded, StepRun } from '../../skills/definition.ts';
 import { type Part, takeNumbers } from './part.ts';
 import {
   checkFunction,

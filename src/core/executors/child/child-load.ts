@@ -2,28 +2,28 @@
  * How an executor gets its skills: the first of a pool loads them and records the snapshot, by a plan or all of
  * them; later ones load the snapshot. Reports loads, found skills and faults to the parent.
  */
-import { checkSchema, compileSchema } from '../../kernel/json-schema.ts';
-import { findSkillFiles, isSkillMd } from '../skills/sources/find-modules.ts';
-import { isInstalled } from '../skills/sources/installation.ts';
-import { keptUrl, provideKeptModules } from '../skills/sources/kept-modules.ts';
-import { SkillLoadError } from '../skills/sources/load-error.ts';
-import { type KeptSkill, type LoadPlan, stampOf } from '../skills/sources/load-plan.ts';
+import { checkSchema, compileSchema } from '../../../kernel/json-schema.ts';
+import { findSkillFiles, isSkillMd } from '../../skills/sources/find-modules.ts';
+import { isInstalled } from '../../skills/sources/installation.ts';
+import { keptUrl, provideKeptModules } from '../../skills/sources/kept-modules.ts';
+import { SkillLoadError } from '../../skills/sources/load-error.ts';
+import { type KeptSkill, type LoadPlan, stampOf } from '../../skills/sources/load-plan.ts';
 import {
   type LoadedSkill,
   loadNext,
   loadSkillModule,
   loadSkillModules,
   type SkillModule,
-} from '../skills/sources/modules.ts';
+} from '../../skills/sources/modules.ts';
 import {
   loadFromSnapshot,
   type RecordedSkills,
   readRecorded,
   type Snapshot,
   SnapshotRecorder,
-} from '../skills/sources/snapshot.ts';
+} from '../../skills/sources/snapshot.ts';
+import { gather, type Outbox, send } from '../lines.ts';
 import { describeFailure } from './failure.ts';
-import { gather, type Outbox, send } from './lines.ts';
 import type { Runnable } from './part.ts';
 
 export interface ChildLoad {

@@ -1,9 +1,9 @@
 /** What a run says: log lines and messages, within their limits. Nothing is said after the end of the run. */
-import { cutToUnits } from '../../kernel/cut-text.ts';
-import { logCharsMax, logLinesMax, messageBytesMax, messagesMax } from './limits.ts';
+import { cutToUnits } from '../../../kernel/cut-text.ts';
+import { logCharsMax, logLinesMax, messageBytesMax, messagesMax } from '../limits.ts';
+import { type MessageRole, messageRoles } from '../protocol.ts';
+import { redacted, redactedJson } from '../redaction.ts';
 import type { Part, Run } from './part.ts';
-import { type MessageRole, messageRoles } from './protocol.ts';
-import { redacted, redactedJson } from './redaction.ts';
 import { stepOf } from './step-scope.ts';
 
 export function addLog({ run, platform }: Part, message: unknown, fields: unknown): void {
