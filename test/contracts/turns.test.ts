@@ -140,14 +140,19 @@ describe.each(cases)('on $title', ({ engine, open }) => {
     expect(underWay()).toHaveLength(5);
   });
 
-  test('the first job of a quiet organization begins beside urgent ones of 50 keys of a loud one that has all slots', async () => {
+  test('the first job of a quiet organization begins beside urgent ones of 50 keys and 50 agents of a loud one that has all slots', async () => {
     const { world, tenant, keysOf, begun, underWay } = await setUp(4);
     const [keys, quiet] = [await keysOf('loud', 50), await tenant('quiet')];
     const row = await world.row((await world.submit(await tenant('loud'))).id);
     await begun(1);
     const of = { ...row, status: 'queued' as const, attempt: 0, epoch: 0, due_at: 1, priority: 0 };
-    const waiting = keys.flatMap((api_key_id) =>
-      Array.from({ length: 10 }, () => ({ ...of, id: newId(), api_key_id })),
+    const waiting = keys.flatMap((api_key_id, i) =>
+      Array.from({ length: 10 }, () => ({
+        ...of,
+        id: newId(),
+        api_key_id,
+        agent_id: `agent-${i}`,
+      })),
     );
     await insertAll(world, waiting);
     for (let i = 0; i < 3; i++) await world.submit(await tenant('loud'));
