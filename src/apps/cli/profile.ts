@@ -5,6 +5,7 @@
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { readSecretFiles } from '../../core/config/secret-files.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
@@ -45,10 +46,11 @@ export function readTarget({ env }: Pick<Io, 'env'>, options: TargetOptions): Ta
     const message = `${url} is no address: expected one such as ${defaultUrl}`;
     throw new CliError(message, exitCodes.usage);
   }
+  const { environment } = readSecretFiles(env);
   return {
     url,
     apiKey: options.key ?? env['SKILLWRIGHT_API_KEY'] ?? profile.key,
-    adminSecret: options.adminSecret ?? env['ADMIN_SECRET'] ?? profile.adminSecret,
+    adminSecret: options.adminSecret ?? environment['ADMIN_SECRET'] ?? profile.adminSecret,
   };
 }
 

@@ -1,4 +1,5 @@
 /** The settings that commands share with the platform: where its data is. */
+import { readSecretFiles } from '../../core/config/secret-files.ts';
 import { variables } from '../../core/config/variables.ts';
 
 export interface DataSettings {
@@ -8,8 +9,11 @@ export interface DataSettings {
 
 /** Reads `DATA_DIR` and `DATABASE_URL` as the platform does. */
 export function readDataSettings(
-  environment: Readonly<Record<string, string | undefined>>,
+  given: Readonly<Record<string, string | undefined>>,
 ): DataSettings {
+  const { environment, faults } = readSecretFiles(given);
+  const unread = faults.find(({ variable }) => variable === variables.databaseUrl.name);
+  if (unread !== undefined) throw new Error(unread.message);
   return {
     dataDir: setting(environment, variables.dataDir) ?? '',
     databaseUrl: setting(environment, variables.databaseUrl),

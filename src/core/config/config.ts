@@ -1,11 +1,12 @@
 /**
- * Configuration: a pure function from the environment to settings. All faults are reported at once,
- * before anything starts.
+ * Configuration: a function from the environment, and the files of secrets that it names, to settings. All faults are
+ * reported at once, before anything starts.
  */
 import { availableParallelism } from 'node:os';
 import { type ProviderSettings, providersFrom } from '../../adapters/models/providers.ts';
 import { type Misspelt, misspeltVariables } from '../../kernel/misspelt.ts';
 import { roles } from './readers.ts';
+import { readSecretFiles, secretFilesIn } from './secret-files.ts';
 import { variables } from './variables.ts';
 
 const settingName = /^[A-Z][A-Z0-9_]{0,63}$/;
@@ -67,8 +68,10 @@ export function readConfig(environment: Environment): Config {
 
 /** Reads the environment, faulty or not. */
 export function examineConfig(environment: Environment): ExaminedConfig {
-  const { settings, faults } = readVariables(environment);
-  const providers = providersFrom(environment);
+  const given = readSecretFiles(environment);
+  const { settings, faults: unread } = readVariables(given.environment);
+  const providers = providersFrom(given.environment);
+  const faults = [...given.faults, ...unread];
   return {
     faults: [
       ...faults,
@@ -143,6 +146,7 @@ function skillEnvironmentOf(environment: Environment): Record<string, string> {
     ...Object.values(variables).map(({ name }) => name),
     'OPENAI_API_KEY',
     'ANTHROPIC_API_KEY',
+    ...secretFilesIn(environment),
   ]);
   return Object.fromEntries(
     Object.entries(environment).flatMap(([name, value]) =>
@@ -160,7 +164,9 @@ export function misspeltSettings(environment: Environment): Misspelt[] {
   ]);
   // Any name before these makes a provider.
   const isProvider = (name: string) => /_(?:BASE_URL|API_KEY)$/.test(name);
-  return misspeltVariables(environment, [...settings, ...ofProviders], isProvider);
+  const files = new Set(secretFilesIn(environment));
+  const isKnown = (name: string) => isProvider(name) || files.has(name);
+  return misspeltVariables(environment, [...settings, ...ofProviders], isKnown);
 }
 
 function variableIn(fault: string): string {
