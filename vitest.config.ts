@@ -134,7 +134,7 @@ const needVite = ['console/src/**/*.test.ts', 'src/core/skills/catalog/{catalog,
  * documents: they take seconds, so `npm run verify` leaves them to `npm test`.
  */
 const longUnits = [
-  'scripts/deploy.test.ts',
+  'scripts/deploy*.test.ts',
   'src/adapters/egress/{guarded-fetch,keep-alive}.test.ts',
   'src/core/executors/{pool,pool.steps,pool.waits,generate}.test.ts',
   'src/adapters/http/{connections,linear-time,rate-limit}.test.ts',

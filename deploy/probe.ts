@@ -2,8 +2,8 @@
  * Asks the process in this container how it is, for Docker's HEALTHCHECK and Kubernetes' probes.
  * Exit code 0 is yes.
  *
- *     node deploy/probe.ts            ready: /health says ok or degraded
- *     node deploy/probe.ts --answers  alive: /health answers with any status
+ *     node probe.ts            ready: /health says ok or degraded
+ *     node probe.ts --answers  alive: /health answers with any status
  *
  * Restart processes by the second only: while PostgreSQL or Redis is away /health is 503, and a restart
  * would only interrupt the runs.

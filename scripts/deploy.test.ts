@@ -1,16 +1,15 @@
 /**
- * deploy/ against the program: the environment that it gives each process starts one, the ports and probes
- * agree, and nothing is cut off before its time. What needs Docker or Kubernetes is not run anywhere here.
+ * The image, the compose file and the probe of deploy/ against the program: the environment that each process gets starts
+ * one, the ports and probes agree, and nothing is cut off before its time. Longer than others: it is one list of what can
+ * be read of them. Docker is not run here.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
-  globSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -22,19 +21,19 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { readConfig } from '../src/core/config/config.ts';
 import { variables } from '../src/core/config/variables.ts';
-import { memoryAllowanceMb } from '../src/core/executors/memory-limit.ts';
+import {
+  type Environment,
+  graceMs,
+  readFile as read,
+  root,
+  stopMarginMs,
+  unknownIn,
+} from '../test/support/deploy.ts';
 
 const run = promisify(execFile);
-const root = join(import.meta.dirname, '..');
-const read = (path: string) => readFileSync(join(root, path), 'utf8');
-/** After SHUTDOWN_GRACE_MS: `stopMarginMs` in src/apps/composition/run.ts. */
-const stopMarginMs = 4_000;
-const graceMs = Number(variables.shutdownGraceMs.default);
-
-type Environment = Record<string, string>;
 
 interface Service {
   readonly image: string;
@@ -166,12 +165,63 @@ describe('the image', () => {
     ),
   );
 
-  test('starts the program with the words of npm start, and nothing between it and a signal', async () => {
-    const { scripts } = JSON.parse(read('package.json'));
+  test('starts the command of the package, and nothing between it and a signal', () => {
     expect(JSON.parse(instruction('ENTRYPOINT')[0] as string)).toEqual([
       ...['tini', '--'],
-      './skillwright',
+      'skillwright',
     ]);
+  });
+
+  test('runs as a user other than root', () => {
+    expect(instruction('USER')).toEqual(['10001:10001']);
+    expect(dockerfile).toContain('useradd --uid 10001');
+  });
+
+  test('runs the version of this checkout', () => {
+    const { version } = JSON.parse(read('package.json'));
+    const { images } = parse(read('deploy/kubernetes/kustomization.yaml'));
+    const chart = parse(read('deploy/helm/skillwright/Chart.yaml'));
+
+    expect([images[0].newTag, chart.version, chart.appVersion]).toEqual([
+      version,
+      version,
+      version,
+    ]);
+  });
+
+  test('has no variable that the program does not know', () => {
+    const others = ['PATH', 'NODE_COMPILE_CACHE'];
+
+    expect(unknownIn(Object.keys(environment)).filter((name) => !others.includes(name))).toEqual(
+      [],
+    );
+  });
+
+  test('copies only what there is and what its context lets through', () => {
+    const allowed = read('.dockerignore')
+      .split('\n')
+      .filter((line) => line.startsWith('!'))
+      .map((line) => line.slice(1));
+    const copied = instruction('COPY')
+      .filter((text) => !text.startsWith('--from'))
+      .flatMap((text) => text.split(' ').slice(0, -1));
+
+    expect(new Set(copied)).toEqual(new Set(allowed));
+    expect(copied.filter((path) => !(path.includes('*') || existsSync(join(root, path))))).toEqual(
+      [],
+    );
+  });
+
+  test('is asked on the port that it listens on', () => {
+    expect(environment['PORT']).toBe(variables.port.default);
+    expect(instruction('EXPOSE')).toEqual([environment['PORT']]);
+    expect(instruction('HEALTHCHECK')[0]).toContain('CMD ["node", "probe.ts"]');
+  });
+});
+
+describe('the command of a checkout', () => {
+  test('starts the program with the words of npm start', async () => {
+    const { scripts } = JSON.parse(read('package.json'));
     const { platform, arch } = process;
     const directory = withNode(`node_modules/node-${platform}-${arch}`, 'program');
     mkdirSync(join(directory, 'node_modules/.bin'));
@@ -238,39 +288,6 @@ describe('the image', () => {
     expect(await once(child, 'exit')).toEqual([1, null]);
     expect(await reason).toContain('PORT="none"');
   });
-
-  test('runs as a user other than root', () => {
-    expect(instruction('USER')).toEqual(['10001:10001']);
-    expect(dockerfile).toContain('useradd --uid 10001');
-  });
-
-  test('has no variable that the program does not know', () => {
-    const others = ['PATH', 'NODE_COMPILE_CACHE'];
-
-    expect(unknownIn(Object.keys(environment)).filter((name) => !others.includes(name))).toEqual(
-      [],
-    );
-  });
-
-  test('copies only what there is and what its context lets through', () => {
-    const allowed = read('.dockerignore')
-      .split('\n')
-      .filter((line) => line.startsWith('!'))
-      .map((line) => line.slice(1));
-    const copied = instruction('COPY')
-      .filter((text) => !text.startsWith('--from'))
-      .flatMap((text) => text.split(' ').slice(0, -1));
-
-    const isWithin = (path: string) => allowed.some((folder) => path.startsWith(`${folder}/`));
-    expect(new Set(copied.filter((path) => !isWithin(path)))).toEqual(new Set(allowed));
-    expect(copied.filter((path) => !existsSync(join(root, path)))).toEqual([]);
-  });
-
-  test('is asked on the port that it listens on', () => {
-    expect(environment['PORT']).toBe(variables.port.default);
-    expect(instruction('EXPOSE')).toEqual([environment['PORT']]);
-    expect(instruction('HEALTHCHECK')[0]).toContain('CMD ["node", "deploy/probe.ts"]');
-  });
 });
 
 describe('the ports', () => {
@@ -291,153 +308,6 @@ describe('the ports', () => {
 
     expect(interpolated(published, {})).toBe('127.0.0.1:8080:8080');
     expect(read('deploy/haproxy.cfg')).toMatch(/^ {2}bind :8080$/m);
-  });
-});
-
-describe('Kubernetes', () => {
-  interface Container {
-    readonly env: readonly { name: string; value: string }[];
-    readonly envFrom: unknown;
-    readonly ports: readonly { name: string; containerPort: number }[];
-    readonly livenessProbe: { exec: { command: readonly string[] }; timeoutSeconds: number };
-    readonly readinessProbe?: { tcpSocket: { port: string } };
-    readonly lifecycle: { preStop: { exec: { command: readonly string[] } } };
-    readonly resources: { limits: { memory: string } };
-  }
-  interface Manifest {
-    readonly kind: string;
-    readonly metadata: { name: string };
-    readonly data?: Environment;
-    readonly stringData?: Environment;
-    // biome-ignore lint/suspicious/noExplicitAny: as many shapes as kinds
-    readonly spec: any;
-  }
-
-  const folder = join(root, 'deploy/kubernetes');
-  const manifestsIn = (file: string) =>
-    parseAllDocuments(readFileSync(join(folder, file), 'utf8')).map(
-      (document) => document.toJS() as Manifest,
-    );
-  const resources: string[] = parse(read('deploy/kubernetes/kustomization.yaml')).resources;
-  const manifests = resources.flatMap(manifestsIn);
-  const [secret] = manifestsIn('secret.example.yaml') as [Manifest];
-  const config = manifests.find(({ kind }) => kind === 'ConfigMap')?.data as Environment;
-  const deployments = manifests
-    .filter(({ kind }) => kind === 'Deployment')
-    .map((one) => {
-      const pod = one.spec.template;
-      return { name: one.metadata.name, one, pod, container: pod.spec.containers[0] as Container };
-    });
-  const environmentIn = (container: Container, stringData: Environment): Environment => ({
-    ...config,
-    ...stringData,
-    ...Object.fromEntries(container.env.map(({ name, value }) => [name, value])),
-  });
-  const stores = {
-    DATABASE_URL: 'postgres://u:p@db.example:5432/skillwright',
-    REDIS_URL: 'redis://:p@queue.example:6379',
-    ADMIN_SECRET: 'a'.repeat(16),
-    ENCRYPTION_KEY: encryptionKey,
-  };
-
-  test('applies every file there is, but for the example of a secret', () => {
-    const files = globSync('*.yaml', { cwd: folder });
-
-    expect([...resources, 'kustomization.yaml', 'secret.example.yaml'].sort()).toEqual(
-      files.sort(),
-    );
-  });
-
-  test('has a Deployment for each role', () => {
-    const roles = deployments.map(({ container }) => environmentIn(container, stores)['ROLES']);
-
-    expect(roles.sort()).toEqual(['api', 'scheduler', 'worker']);
-  });
-
-  test('asks for exactly the secrets that there is an example of, all of them empty', () => {
-    expect(secret.stringData).toEqual(
-      Object.fromEntries(Object.keys(stores).map((name) => [name, ''])),
-    );
-  });
-
-  test.each(deployments)('gives $name an environment that starts it', ({ container }) => {
-    const environment = environmentIn(container, stores);
-
-    expect(container.envFrom).toEqual([
-      { configMapRef: { name: 'skillwright' } },
-      { secretRef: { name: 'skillwright' } },
-    ]);
-    expect(unknownIn(Object.keys(environment))).toEqual([]);
-    expect(readConfig(environment)).toMatchObject({ isClustered: true, host: '0.0.0.0' });
-  });
-
-  test.each(deployments)('starts no $name with a secret left empty', ({ container }) => {
-    const start = () => readConfig(environmentIn(container, secret.stringData ?? {}));
-
-    for (const name of Object.keys(stores)) expect(start).toThrow(name);
-  });
-
-  test.each(deployments)('asks $name where it listens', ({ container }) => {
-    expect(container.ports).toEqual([{ name: 'http', containerPort: Number(config['PORT']) }]);
-    expect(container.readinessProbe?.tcpSocket.port ?? 'http').toBe('http');
-  });
-
-  test.each(deployments)('restarts no $name because a store is away', ({ container }) => {
-    const [program, file, ...flags] = container.livenessProbe.exec.command;
-
-    expect(program).toBe('node');
-    expect(existsSync(join(root, file as string))).toBe(true);
-    expect(flags).toEqual(['--answers']);
-  });
-
-  test.each(deployments)('stops no $name before its runs have had their time', (deployment) => {
-    const { pod, container } = deployment;
-    const [program, seconds] = container.lifecycle.preStop.exec.command;
-
-    expect(program).toBe('sleep');
-    expect(config['SHUTDOWN_GRACE_MS']).toBe(String(graceMs));
-    expect(pod.spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(
-      Number(seconds) * 1000 + graceMs + stopMarginMs,
-    );
-  });
-
-  test.each(deployments)('finds the Pods of $name, and no others', ({ one, pod }) => {
-    expect(pod.metadata.labels).toEqual(one.spec.selector.matchLabels);
-    expect(Object.keys(pod.metadata.labels)).toContain('app.kubernetes.io/component');
-  });
-
-  test.each([
-    ['Service', 'api'],
-    ['PodDisruptionBudget', 'api'],
-    ['PodDisruptionBudget', 'worker'],
-  ])('has a %s of %s that finds its Pods', (kind, role) => {
-    const labels = {
-      'app.kubernetes.io/name': 'skillwright',
-      'app.kubernetes.io/component': role,
-    };
-    const found = manifests
-      .filter((one) => one.kind === kind)
-      .map(({ spec }) => spec.selector.matchLabels ?? spec.selector);
-
-    expect(found).toContainEqual(labels);
-  });
-
-  test('scales the workers that there are', () => {
-    const { spec } = manifests.find(({ kind }) => kind === 'HorizontalPodAutoscaler') as Manifest;
-    const worker = deployments.find(({ name }) => name === spec.scaleTargetRef.name);
-
-    // Replicas of its own would undo, at every apply, what the autoscaler has decided.
-    expect(worker?.one.spec).not.toHaveProperty('replicas');
-  });
-
-  test('lets a worker have the memory that the platform lets its executors have', () => {
-    const { container } = deployments.find(({ name }) => name === 'skillwright-worker')!;
-    const { EXECUTORS, EXECUTOR_MEMORY_MB } = environmentIn(container, stores);
-    const executors = Number(EXECUTORS) + 1;
-    const limit = Number.parseInt(container.resources.limits.memory, 10);
-
-    expect(container.resources.limits.memory).toMatch(/Mi$/);
-    expect(limit).toBeGreaterThan(executors * (Number(EXECUTOR_MEMORY_MB) + memoryAllowanceMb));
   });
 });
 
@@ -486,12 +356,4 @@ function withNode(folder: string, name: string): string {
   const manifest = JSON.stringify({ bin: { node: name } });
   writeFileSync(join(directory, folder, 'package.json'), manifest);
   return directory;
-}
-
-/** Names that neither the table of variables has nor a provider of models could have. */
-function unknownIn(names: readonly string[]): string[] {
-  const known = new Set<string>(Object.values(variables).map(({ name }) => name));
-  return names.filter(
-    (name) => !known.has(name) && !/^[A-Z][A-Z0-9_]*_(API_KEY|BASE_URL)$/.test(name),
-  );
 }

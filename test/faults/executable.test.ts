@@ -17,9 +17,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { Finding } from '../../src/apps/cli/findings/finding.ts';
 import { executableArguments } from '../../src/kernel/node-program.ts';
+import { buildImage } from '../support/image.ts';
 import { adminSecret } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
+import { freePort } from '../support/supervised.ts';
 import { newTenant } from '../support/tenant.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -204,6 +207,33 @@ test('a newer file takes the place of the platform that runs', async () => {
   // Each version has a folder of its own.
   expect(globSync('.cache/skillwright/program/*', { cwd: home })).toHaveLength(2);
 });
+
+test('doctor finds no fault in the layout of the systemd unit', async ({ signal }) => {
+  const settings = readFileSync(join(root, 'deploy/systemd/skillwright.env'), 'utf8');
+  const context = mkdtempSync(join(folder, 'unit-'));
+  copyFileSync(file, join(context, 'skillwright'));
+  writeFileSync(join(context, '.dockerignore'), '');
+  writeFileSync(
+    join(context, 'Dockerfile'),
+    [
+      ...['FROM debian:trixie-slim', 'WORKDIR /app', 'COPY skillwright ./'],
+      ...[...settings.matchAll(/^[A-Z_]+=.*$/gm)].map(([line]) => `ENV ${line}`),
+      ...['USER 10002:10002', 'ENTRYPOINT ["/app/skillwright"]'],
+    ].join('\n'),
+  );
+  const volumes = ['/var/lib/skillwright', '/var/cache/skillwright'];
+  const image = await buildImage(context, 'Dockerfile', { signal, volumes });
+  onTestFinished(() => image.remove());
+
+  const environment = { PORT: String(await freePort()) };
+  const doctor = await image.run(['/app/skillwright', 'doctor', '--json'], environment);
+  const { data } = JSON.parse(doctor.output) as { data: Finding[] };
+
+  expect(data.filter(({ state }) => state === 'fault')).toEqual([]);
+  expect(data.map(({ message }) => message)).toContain('/var/lib/skillwright');
+  const cached = await image.run(['ls', '/var/cache/skillwright']);
+  expect(cached).toEqual({ code: 0, output: 'program\n' });
+}, 120_000);
 
 test('a file of its program that was lost is written again', () => {
   const programs = globSync('.cache/skillwright/program/*/src/apps/cli/main.js', { cwd: home });

@@ -2,12 +2,12 @@
  * Executes the lines of a Dockerfile without Docker, stage by stage, as root of a mount namespace. A stage sees this
  * machine's system through an overlay whose changes are lost at its end, and of the project nothing but what was
  * copied into it: the checkout is hidden. So a stage stands in for its base image, as far as Debian is one. Whatever
- * instruction or form it does not know is an error.
+ * instruction or form it does not know is an error. What runs in the image has a read-only file system, but for /tmp and
+ * its volumes.
  */
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Copy, DockerfileParser, Env, type Flag, type Instruction } from 'dockerfile-ast';
@@ -21,8 +21,11 @@ export interface Image {
   stop(): void;
   /** The command of its health check. */
   readonly healthcheck: readonly string[];
-  /** Runs a program in the same container; the exit code. */
-  run(command: readonly string[], environment?: Environment): Promise<number | null>;
+  /** Runs a program in the same container; its exit code, and what it printed. */
+  run(
+    command: readonly string[],
+    environment?: Environment,
+  ): Promise<{ readonly code: number | null; readonly output: string }>;
   /** Ends all that runs in it, and removes it. */
   remove(): void;
 }
@@ -46,8 +49,6 @@ interface Stage {
 
 interface Build {
   readonly place: string;
-  /** The folder whose context is built. */
-  readonly checkout: string;
   readonly signal: AbortSignal;
   readonly stages: Stage[];
 }
@@ -58,31 +59,35 @@ const outputCharsMax = 8_000;
 const temporary = '/var/tmp';
 /** Namespaces need root. */
 const asRoot = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
-/** Packages that this machine has loaded once are not loaded again. */
-const npmSettings = { npm_config_cache: '/npm-cache', npm_config_prefer_offline: 'true' };
+const checkout = join(import.meta.dirname, '../..');
 
 /**
- * Builds the image of a Dockerfile, whose path is relative to the folder. Throws with the line that failed, and when the
- * signal aborts.
+ * Builds the image of a Dockerfile, whose path is relative to the folder of the context. `volumes` are the folders where its
+ * containers have one each. Throws with the line that failed, and when the signal aborts.
  */
 export async function buildImage(
-  checkout: string,
+  context: string,
   dockerfile: string,
-  signal: AbortSignal,
+  { signal, volumes = [] }: { signal: AbortSignal; volumes?: readonly string[] },
 ): Promise<Image> {
   const place = mkdtempSync(join(temporary, 'skillwright-image-'));
-  const build: Build = { place, checkout, signal, stages: [] };
+  const build: Build = { place, signal, stages: [] };
   try {
-    sendContext(checkout, join(place, 'context'));
-    const text = readFileSync(join(checkout, dockerfile), 'utf8');
+    sendContext(context, join(place, 'context'));
+    const text = readFileSync(join(context, dockerfile), 'utf8');
     for (const instruction of DockerfileParser.parse(text).getInstructions()) {
       await executed(build, instruction, dockerfile);
     }
+    const stage = build.stages.at(-1) as Stage;
+    seal(stage, volumes);
+    return imageOf(build, stage);
   } catch (error) {
     remove(build);
     throw error;
   }
-  const stage = build.stages.at(-1) as Stage;
+}
+
+function imageOf(build: Build, stage: Stage): Image {
   return {
     start: (environment) =>
       spawnIn(
@@ -100,8 +105,7 @@ export async function buildImage(
       }),
     healthcheck: stage.healthcheck,
     async run(command, environment = {}) {
-      const child = spawnIn(stage, command, { environment, stdio: 'ignore' });
-      return (await once(child, 'exit'))[0] as number | null;
+      return await outcomeOf(spawnIn(stage, command, { environment, stdio: 'pipe' }));
     },
     remove: () => remove(build),
   };
@@ -110,6 +114,21 @@ export async function buildImage(
 function remove({ stages, place }: Build): void {
   for (const stage of stages) end(stage);
   runAsRoot('rm', '-rf', place);
+}
+
+/** From here on, only /tmp and the volumes can be written, as in a container with a read-only file system. */
+function seal({ root, holder, workdir, user }: Stage, volumes: readonly string[]): void {
+  const [uid, gid] = user.split(':');
+  const mounts = [
+    ...volumes.flatMap((volume) => [
+      `mkdir -p "${root}${volume}"`,
+      `mount -t tmpfs -o mode=700,uid=${uid},gid=${gid} tmpfs "${root}${volume}"`,
+    ]),
+    ...(workdir === '/' ? [] : [`mount -o remount,bind,ro "${root}${workdir}"`]),
+    `mount -o remount,ro "${root}"`,
+  ];
+  const inStage = ['nsenter', '--target', String(holder), '--mount', '--'];
+  runAsRoot(...inStage, 'sh', '-ec', mounts.join('\n'));
 }
 
 /** Its mounts end with the process. */
@@ -152,8 +171,8 @@ async function execute(build: Build, instruction: Instruction): Promise<void> {
 }
 
 async function addStage(build: Build, [image = '', as, name]: readonly string[]): Promise<void> {
-  const { stages, place, checkout } = build;
-  if (!/^(node:\d+|debian)[:-]\w+(-slim)?$/.test(image) || image.includes('alpine')) {
+  const { stages, place } = build;
+  if (!/^debian:\w+(-slim)?$/.test(image)) {
     throw new Error('This system stands in for images of Debian alone');
   }
   const before = stages.at(-1);
@@ -162,18 +181,14 @@ async function addStage(build: Build, [image = '', as, name]: readonly string[])
   mkdirSync(files);
   chmodSync(files, 0o755);
   const base = join(place, `stage-${stages.length}`);
-  const isNode = image.startsWith('node:');
   stages.push({
     name: as === undefined ? String(stages.length) : (name ?? ''),
     files,
     root: join(base, 'root'),
-    holder: await hold(build, base, isNode),
+    holder: await hold(base),
     workdir: '/',
     user: '0:0',
-    environment: {
-      PATH: isNode ? `${npmFolder(checkout)}:${systemPath}` : systemPath,
-      HOME: '/root',
-    },
+    environment: { PATH: systemPath, HOME: '/root' },
     entrypoint: [],
     healthcheck: [],
   });
@@ -223,16 +238,20 @@ function copy({ stages, place }: Build, stage: Stage, given: readonly string[], 
 }
 
 async function run({ signal }: Build, stage: Stage, command: string): Promise<void> {
-  const options = { environment: npmSettings, stdio: 'pipe' } as const;
-  const child = spawnIn(stage, ['sh', '-c', command], options);
+  const options = { environment: {}, stdio: 'pipe' } as const;
+  const { code, output } = await outcomeOf(spawnIn(stage, ['sh', '-c', command], options), signal);
+  if (code !== 0) throw new Error(`ended with code ${code}:\n${output}`);
+}
+
+async function outcomeOf(child: ChildProcess, signal?: AbortSignal) {
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {
       output = (output + text).slice(-outputCharsMax);
     });
   }
-  const [code] = await once(child, 'close', { signal });
-  if (code !== 0) throw new Error(`ended with code ${code}:\n${output}`);
+  const [code] = await once(child, 'close', { ...(signal && { signal }) });
+  return { code: code as number | null, output };
 }
 
 /** Starts a program in the stage's root, as its user, in its working directory. */
@@ -253,14 +272,12 @@ function spawnIn(
 }
 
 /** Starts the process whose namespaces the stage's commands share, and gives it a root; its pid outside of them. */
-async function hold({ place, checkout }: Build, root: string, isNode: boolean): Promise<number> {
+async function hold(root: string): Promise<number> {
   mkdirSync(root);
-  mkdirSync(npmCache(), { recursive: true });
-  const hidden = isNode ? [] : programsOnPath();
   const [program, ...args] = [
     ...asRoot,
     ...['unshare', '--mount', '--pid', '--fork', '--kill-child'],
-    ...['sh', '-c', setUp, 'sh', root, checkout, npmCache(), place, ...hidden],
+    ...['sh', '-c', setUp, 'sh', root, checkout, ...programsOnPath()],
   ];
   const child = spawn(program as string, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -275,8 +292,8 @@ async function hold({ place, checkout }: Build, root: string, isNode: boolean): 
 const setUp = `
   set -e
   read -r pid rest < /proc/self/stat
-  base=$1 root=$1/root checkout=$2 cache=$3 place=$4
-  shift 4
+  base=$1 root=$1/root checkout=$2
+  shift 2
   mount -t tmpfs -o mode=755 tmpfs "$base"
   mkdir "$base/changes" "$base/work" "$root"
   mount -t overlay -o "lowerdir=/,upperdir=$base/changes,workdir=$base/work" overlay "$root"
@@ -286,9 +303,8 @@ const setUp = `
   mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
   cp -L /etc/resolv.conf "$root/etc/resolv.conf.copy"
   mv "$root/etc/resolv.conf.copy" "$root/etc/resolv.conf"
-  mkdir -p "$root$checkout" "$root/npm-cache"
+  mkdir -p "$root$checkout"
   mount -t tmpfs tmpfs "$root$checkout"
-  mount --bind "$cache" "$root/npm-cache"
   for program in "$@"; do mount --bind /dev/null "$root$program"; done
   echo "$pid"
   exec sleep infinity
@@ -300,16 +316,4 @@ function programsOnPath(): string[] {
     .split(':')
     .flatMap((folder) => ['node', 'npm', 'npx'].map((name) => join(folder, name)));
   return [...new Set(files.filter((file) => existsSync(file)).map((file) => realpathSync(file)))];
-}
-
-/** The folder of this machine's npm, for the images of Node. */
-function npmFolder(checkout: string): string {
-  const folders = (process.env['PATH'] ?? '').split(':').filter((one) => !one.startsWith(checkout));
-  const folder = folders.find((one) => existsSync(join(one, 'npm')));
-  if (folder === undefined) throw new Error('There is no npm on the PATH');
-  return folder;
-}
-
-function npmCache(): string {
-  return process.env['npm_config_cache'] ?? join(homedir(), '.npm');
 }
