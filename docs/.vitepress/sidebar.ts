@@ -88,6 +88,7 @@ const decisions = [
   ['Jobs', 'jobs'],
   ['Conversations', 'conversations'],
   ['Agents', 'agents'],
+  ['Models', 'models'],
   ['Memories', 'memories'],
   ['Search of memories', 'memory-search'],
   ['Runs that wait', 'runs-that-wait'],

@@ -1,12 +1,12 @@
 /**
- * Collects the parts that the SDK streams into an answer. Every part is bounded. A part beyond its bound
- * ends the call, with two exceptions that are cut instead: the text, because it was paid for (the answer
- * then says that it is too long), and the arguments of one tool call (they are then invalid JSON, and
- * the agent's tools tell the model so).
+ * Collects the parts of an answer that a protocol's reader takes out of its events. Every part is bounded. A part beyond
+ * its bound ends the call, with two exceptions that are cut instead: the text, because it was paid for (the answer then
+ * says that it is too long), and the arguments of one tool call (they are then invalid JSON, and the agent's tools tell
+ * the model so).
  */
 import type { ModelAnswer, ToolCall } from './model.ts';
-import type { Opaque, OpaquePart, ProviderOptions, SdkModel } from './prompt.ts';
-import type { Protocol } from './providers.ts';
+import type { Opaque, OpaquePart, Signed } from './prompt.ts';
+import type { Ending } from './protocol.ts';
 import { ThinkTagFilter } from './think-tag-filter.ts';
 
 export const answerBounds = {
@@ -27,41 +27,40 @@ export const answerBounds = {
 const pieceLength = 1_024;
 const nameOf = { written: 'text', reasoning: 'reasoning', toolInputs: 'arguments' };
 
-type SdkPart =
-  Awaited<ReturnType<SdkModel['doStream']>>['stream'] extends ReadableStream<infer Part>
-    ? Part
-    : never;
-type ReasoningPart = Extract<
-  SdkPart,
-  { type: 'reasoning-start' | 'reasoning-delta' | 'reasoning-end' }
->;
-type SdkFinish = Extract<SdkPart, { type: 'finish' }>['finishReason']['unified'];
-
 /** An answer exceeds a bound. */
 export class ExcessError extends Error {}
 
+/** A call of a tool, as its provider wrote it. */
+interface TakenCall extends ToolCall {
+  /** What its provider requires with it in later requests. */
+  readonly signed?: Signed | undefined;
+}
+
 /** The answer of one call, as far as it has arrived. */
 export class AnswerSoFar {
-  readonly #thinkTags: ThinkTagFilter | null;
   readonly #onText: (delta: string) => void;
+  #thinkTags: ThinkTagFilter | null = null;
   readonly #texts: string[] = [];
   readonly #calls: ToolCall[] = [];
   readonly #order: OpaquePart[] = [];
-  /** The blocks of reasoning that have not ended, by id. */
-  readonly #reasoning = new Map<string, { text: string; signed?: ProviderOptions }>();
   readonly #spent = { written: 0, reasoning: 0, toolInputs: 0 };
-  #finish: SdkFinish | null = null;
+  #callsBegun = 0;
   #seenBytes = 0;
   #textBytes = 0;
   #isTooLong = false;
 
-  constructor(protocol: Protocol, onText: (delta: string) => void) {
-    this.#thinkTags = protocol === 'chat' ? new ThinkTagFilter() : null;
+  constructor(onText: (delta: string) => void) {
     this.#onText = onText;
   }
 
+  /** Removes a block of `<think>` at the start of the text, for protocols whose servers may leave one there. */
+  hideThinkTags(): void {
+    this.#thinkTags = new ThinkTagFilter();
+  }
+
+  /** The text, with what the filter of think tags still holds. */
   text(): string {
-    return this.#texts.join('') + (this.#finish === null ? this.#endOfText() : '');
+    return this.#texts.join('') + (this.#thinkTags?.held ?? '');
   }
 
   /** UTF-8 bytes of all parts that were taken. */
@@ -69,53 +68,57 @@ export class AnswerSoFar {
     return this.#seenBytes;
   }
 
-  /** Throws an ExcessError, or the error that the SDK reports. */
-  take(part: SdkPart): void {
-    switch (part.type) {
-      case 'text-delta':
-        this.takeText(part.delta);
-        break;
-      case 'reasoning-start':
-      case 'reasoning-delta':
-      case 'reasoning-end':
-        this.#takeReasoning(part);
-        break;
-      case 'tool-input-delta':
-        this.#spend('toolInputs', part.delta);
-        break;
-      case 'tool-call':
-        this.#takeCall(part);
-        break;
-      case 'finish':
-        this.#finish = part.finishReason.unified;
-        // A think tag that never closed is text, unless the token limit cut the answer inside it.
-        if (this.#finish !== 'length') this.#addText(this.#endOfText());
-        break;
-      case 'error':
-        throw part.error;
+  /** Throws an ExcessError, as the other methods that take a part. */
+  takeText(text: string): void {
+    this.#spend('written', text);
+    this.#addText(this.#thinkTags === null ? text : this.#thinkTags.push(text));
+  }
+
+  /** Counts a piece of reasoning, which its reader keeps until it is whole. */
+  spendReasoning(piece: string): void {
+    this.#spend('reasoning', piece);
+  }
+
+  /** Keeps reasoning that its provider requires unchanged in later requests, in its place. */
+  takeReasoning(text: string, signed: Signed): void {
+    this.#order.push({ type: 'reasoning', text, signed });
+  }
+
+  /** Counts a call of a tool that has begun. */
+  beginCall(): void {
+    this.#callsBegun += 1;
+    if (this.#callsBegun > answerBounds.toolCalls) {
+      throw new ExcessError(`${answerBounds.toolCalls} calls of tools`);
     }
   }
 
-  /** Takes text that does not pass through the SDK. Throws an ExcessError. */
-  takeText(text: string): void {
-    this.#spend('written', text);
-    this.#addText(this.#thinkTags?.push(text) ?? text);
+  /** Counts a piece of arguments, which its reader keeps until they are whole. */
+  spendToolInput(piece: string): void {
+    this.#spend('toolInputs', piece);
   }
 
-  /** The text that the filter of think tags still holds. */
-  #endOfText(): string {
-    return this.#thinkTags?.end() ?? '';
+  /** Takes a whole call, which has begun. */
+  takeCall({ id, name, input, signed }: TakenCall): void {
+    const own = unusedId(id, this.#calls);
+    this.#calls.push({ id: own, name, input: input.slice(0, answerBounds.toolInput) });
+    this.#order.push(
+      signed === undefined
+        ? { type: 'tool-call', id: own }
+        : { type: 'tool-call', id: own, signed },
+    );
   }
 
-  /** The answer; null until the SDK has reported its end. */
-  whole(model: string): Omit<ModelAnswer, 'usage'> | null {
-    if (this.#finish === null) return null;
+  /** The whole answer of a call that ended so. */
+  whole(model: string, ending: Ending): Omit<ModelAnswer, 'usage'> {
+    // A think tag that never closed is text, unless the token limit cut the answer inside it.
+    const rest = this.#thinkTags?.end() ?? '';
+    if (ending !== 'length') this.#addText(rest);
     const opaque = this.#order.some((part) => 'signed' in part)
       ? { opaque: { model, parts: this.#order } satisfies Opaque }
       : {};
     return {
       message: { role: 'assistant', text: this.#texts.join(''), toolCalls: this.#calls, ...opaque },
-      finish: this.#isTooLong ? 'too-long' : finishOf(this.#finish, this.#calls.length > 0),
+      finish: this.#isTooLong ? 'too-long' : finishOf(ending, this.#calls.length > 0),
     };
   }
 
@@ -151,32 +154,6 @@ export class AnswerSoFar {
     }
     return text;
   }
-
-  /** A signature may arrive with any part of a block, or in a part of its own. */
-  #takeReasoning(part: ReasoningPart): void {
-    const block = this.#reasoning.get(part.id) ?? { text: '' };
-    this.#reasoning.set(part.id, block);
-    if (part.type === 'reasoning-delta') {
-      this.#spend('reasoning', part.delta);
-      block.text += part.delta;
-    }
-    if (part.providerMetadata !== undefined) block.signed = part.providerMetadata;
-    if (part.type !== 'reasoning-end') return;
-    this.#reasoning.delete(part.id);
-    const { text, signed } = block;
-    if (signed !== undefined) this.#order.push({ type: 'reasoning', text, signed });
-  }
-
-  #takeCall(part: Extract<SdkPart, { type: 'tool-call' }>): void {
-    if (this.#calls.length === answerBounds.toolCalls) {
-      throw new ExcessError(`${answerBounds.toolCalls} calls of tools`);
-    }
-    const id = unusedId(part.toolCallId, this.#calls);
-    const input = part.input.slice(0, answerBounds.toolInput);
-    this.#calls.push({ id, name: part.toolName, input });
-    const signed = part.providerMetadata;
-    this.#order.push({ type: 'tool-call', id, ...(signed === undefined ? {} : { signed }) });
-  }
 }
 
 /** Ids are unique, because results refer to their call by id. */
@@ -188,8 +165,8 @@ function unusedId(id: string, calls: readonly ToolCall[]): string {
 }
 
 /** Some servers report `stop` after tool calls, and some the reverse. */
-function finishOf(reported: SdkFinish, hasCalls: boolean): ModelAnswer['finish'] {
-  if (reported === 'length' || reported === 'content-filter') return reported;
+function finishOf(ending: Ending, hasCalls: boolean): ModelAnswer['finish'] {
+  if (ending === 'length' || ending === 'content-filter') return ending;
   if (hasCalls) return 'tool-calls';
-  return reported === 'stop' ? 'stop' : 'other';
+  return ending === 'tool-calls' ? 'other' : ending;
 }

@@ -1,17 +1,18 @@
 /**
- * Tells the events that only keep a connection open from those that have a part of an answer: `ping` of messages,
- * chunks of a chat without content, deltas without text. Comments are no events at all.
+ * Tells the events that only keep a connection open from those that have a part of an answer: pings, chunks of a chat
+ * without content, deltas without text. Comments are no events at all.
  */
 import { type Json, objectOf } from '../../kernel/json.ts';
 
+const pings: ReadonlySet<unknown> = new Set(['ping']);
+
 /** Whether the event says nothing, and is no beginning of an answer either. */
-export const isPing = (event: unknown): boolean => objectOf(event)?.['type'] === 'ping';
+export const isPing = ({ type }: Json): boolean => pings.has(type);
 
 /** Whether the event has no part of the answer, no reason of its end and no usage. */
-export function isKeepAlive(event: unknown): boolean {
-  const whole = objectOf(event);
-  if (whole === null || isPing(whole)) return whole !== null;
-  const { type, choices, delta, usage, error } = whole;
+export function isKeepAlive(event: Json): boolean {
+  if (isPing(event)) return true;
+  const { type, choices, delta, usage, error } = event;
   if (!isEmpty(usage) || !isEmpty(error)) return false;
   if (type === 'content_block_delta') return hasNothing(objectOf(delta) ?? {}, 'type');
   return Array.isArray(choices) && choices.every((choice) => saysNothing(objectOf(choice) ?? {}));

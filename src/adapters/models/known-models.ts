@@ -198,6 +198,13 @@ export function thinkingOf(model: string): 'budget' | 'adaptive' {
   return knownModel(model)?.thinking ?? (isClaude(model) ? 'adaptive' : 'budget');
 }
 
+/** Whether one of Anthropic's models holds its answer to a schema that it is sent: none before Claude 4.1 does. */
+export function takesOutputSchema(model: string): boolean {
+  return (
+    isClaude(model) && !/claude-(instant|v?2|3|(sonnet|opus)-4(-0)?(-20\d{6}|@|$))/.test(model)
+  );
+}
+
 /** Whether it is of Anthropic's families: names of them that no entry matches think as the newest ones do. */
 function isClaude(model: string): boolean {
   return model.startsWith('anthropic/claude-');

@@ -197,16 +197,16 @@ test.each(chats)('%s: calls whose names arrive late are kept apart', async (mode
   ]);
 });
 
-test.each(chats)('%s: endless arguments without a name are refused', async (model) => {
-  const piece = { index: 0, id: 'a', function: { arguments: 'x'.repeat(100_000) } };
+test.each(chats)('%s: endless arguments are refused, also without a name', async (model) => {
+  const piece = { index: 0, id: 'a', function: { arguments: 'x'.repeat(1_000_000) } };
 
   const call = answerTo(model, (response) =>
-    response.end(sse(...Array.from({ length: 11 }, () => made(piece)))),
+    response.end(sse(...Array.from({ length: 17 }, () => made(piece)))),
   );
 
   await expect(call).rejects.toMatchObject({
-    fault: 'unavailable',
-    message: expect.stringContaining('calls of tools without a name'),
+    fault: 'refused',
+    message: expect.stringContaining('characters of arguments'),
   });
 });
 

@@ -24,7 +24,7 @@ import type { DialogueMessage, ModelAnswer, ModelCall, ModelError, Models } from
 import { ProviderModels } from './models.ts';
 import type { ProviderSettings } from './providers.ts';
 
-/** A provider of each kind that the SDK supports here. */
+/** A provider of each kind. */
 const kinds = ['openai', 'anthropic', 'ollama'] as const;
 const key = 'sk-very-secret-key';
 const noon = Date.parse('2026-01-01T12:00:00Z');
@@ -175,12 +175,14 @@ describe.each(kinds)('%s', (kind) => {
       additionalProperties: false,
     };
 
-    const { message } = await ask(kind, { schema });
+    const model = kind === 'anthropic' ? 'anthropic/claude-opus-5' : `${kind}/some-model`;
+    const { message } = await ask(kind, { schema, model });
 
     expect(message.text).toBe('{"ok":true}');
     const { body } = lastRequest();
-    if (kind === 'anthropic') expect(JSON.stringify(body)).toContain('"why"');
-    else {
+    if (kind === 'anthropic') {
+      expect(body.output_config).toEqual({ format: { type: 'json_schema', schema } });
+    } else {
       expect(body.response_format).toEqual({
         type: 'json_schema',
         json_schema: { name: 'answer', schema, strict: false },

@@ -1,15 +1,6 @@
-/**
- * Models through the AI SDK: one streamed call, without retries.
- *
- * The SDK's providers are called directly (`doStream`), not through its `streamText`, which validates
- * the arguments of tools, writes warnings to the console, keeps every part of a step, and sends each
- * part through a chain of streams. That takes several times the work for a long answer and twice the
- * memory for many concurrent answers. Turns, tools and retries are the work of an agent's loop.
- */
+/** The models of all providers: one streamed call, without retries. Turns, tools and retries are the work of an agent's loop. */
 import type { Clock } from '../../kernel/clock.ts';
-import { AnswerSoFar, ExcessError } from './answer.ts';
-import { connect, optionsOf } from './connect.ts';
-import { messageIn } from './error-body.ts';
+import { AnswerSoFar } from './answer.ts';
 import { failureOf } from './failure.ts';
 import {
   type ModelAnswer,
@@ -19,8 +10,9 @@ import {
   type Models,
   nothingSpent,
 } from './model.ts';
+import type { AnswerState, Ending } from './protocol.ts';
+import type { ProviderRequest } from './provider-request.ts';
 import { type Access, accessTo, partsOfModel } from './providers.ts';
-import { withReasoning } from './reasoning.ts';
 import { Wire, type WireFault } from './wire.ts';
 import type { SilenceLimits } from './wire-timers.ts';
 
@@ -71,25 +63,28 @@ export class ProviderModels implements Models {
     const { provider, name } = partsOfModel(call.model);
     const access = accessTo(provider, call.settings);
     const { protocol } = access;
-    const answer = new AnswerSoFar(protocol, call.onText);
+    const answer = new AnswerSoFar(call.onText);
+    const reader = protocol.readerFor(answer);
+    const { state } = reader;
     const { signal, timeoutMs, firstByteTimeoutMs } = call;
     const limits = { ...this.#silence, timeoutMs, firstByteMs: firstByteTimeoutMs };
-    const onText = (text: string) => answer.takeText(text);
-    const wire = new Wire({ protocol, signal, limits, onText });
+    const wire = new Wire({ sink: { protocol, reader, answer }, signal, limits });
     try {
-      await exchange(access, name, call, wire, answer);
+      const request = requestOf(access, name, call);
+      if ('detail' in request) wire.fail({ kind: 'impossible', detail: request.detail });
+      else await wire.exchange(request);
     } finally {
       wire.close();
     }
-    const usage = wire.isBegun ? wire.parser.state.usage : nothingSpent;
-    const whole = isWhole(wire) ? answer.whole(call.model) : null;
-    if (whole !== null) {
-      const { reasoning, isRefusal } = wire.parser.state;
-      const finish = isRefusal && whole.finish === 'stop' ? 'refusal' : whole.finish;
+    const usage = wire.isBegun ? state.usage : nothingSpent;
+    if (isWhole(wire.fault, state)) {
+      reader.end();
+      const { message, finish } = answer.whole(call.model, state.ending);
+      const { reasoning } = state;
       const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
-      return { message: { ...whole.message, ...thought }, finish, usage };
+      return { message: { ...message, ...thought }, finish, usage };
     }
-    const seenBytes = answer.seenBytes + Buffer.byteLength(wire.parser.state.reasoning?.text ?? '');
+    const seenBytes = answer.seenBytes + Buffer.byteLength(state.reasoning?.text ?? '');
     const failed = { access, name, text: answer.text(), usage, seenBytes };
     throw failureOf(wire.fault ?? { kind: 'malformed', detail: endedEarly }, failed, this.#clock);
   }
@@ -97,32 +92,18 @@ export class ProviderModels implements Models {
 
 const endedEarly = 'it ended before it was whole';
 
-/** Runs the exchange. An error is reported to the wire, which keeps the first fault. */
-async function exchange(
-  access: Access,
+/** The request of a call, or why there is none. */
+function requestOf(
+  { protocol, baseUrl, apiKey }: Access,
   name: string,
   call: ModelCall,
-  wire: Wire,
-  answer: AnswerSoFar,
-): Promise<void> {
-  if (wire.fault !== null) return;
+): ProviderRequest | { readonly detail: string } {
   try {
-    const model = await connect(access, name, withReasoning(wire.fetch, call));
-    const { stream } = await model.doStream(optionsOf(access.protocol, call));
-    for await (const part of stream) answer.take(part);
+    const body = JSON.stringify(protocol.bodyOf(call, name));
+    return { url: `${baseUrl}${protocol.path}`, headers: protocol.headersOf(apiKey), body };
   } catch (error) {
-    const detail = detailOf(error);
-    if (error instanceof ExcessError) wire.fail({ kind: 'excessive', detail });
-    else wire.fail({ kind: wire.isBegun ? 'malformed' : 'impossible', detail });
+    return { detail: (error as Error).message };
   }
-}
-
-function detailOf(error: unknown): string {
-  if (!(error instanceof Error)) return messageIn(error);
-  // The message of the SDK's validator quotes the whole event.
-  return error.name === 'AI_TypeValidationError'
-    ? 'an event is not what the protocol says'
-    : error.message;
 }
 
 const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
@@ -135,7 +116,9 @@ const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
 ]);
 
 /** A fault after the stop reason may lose the usage of an answer, but not the answer. */
-function isWhole(wire: Wire): boolean {
-  const fault = wire.fault;
-  return (fault === null || lateFaults.has(fault.kind)) && wire.parser.state.isFinished;
+function isWhole(
+  fault: WireFault | null,
+  state: AnswerState,
+): state is AnswerState & { ending: Ending } {
+  return (fault === null || lateFaults.has(fault.kind)) && state.ending !== null;
 }

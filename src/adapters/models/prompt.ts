@@ -1,25 +1,13 @@
 /**
- * Converts a dialogue into a prompt of the AI SDK. Pure. A model may invent names, ids and arguments of
- * tool calls that providers reject in a later request, which would end the dialogue. So they are
- * converted into a form that providers accept.
+ * The turns of a dialogue in the order of their parts, in a form that providers accept. Pure. A model may invent names,
+ * ids and arguments of tool calls that providers reject in a later request, which would end the dialogue.
  */
-
-import type { AnthropicProvider } from '@ai-sdk/anthropic';
+import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
-import type { DialogueMessage, ModelCall, ToolCall } from './model.ts';
-import type { Protocol } from './providers.ts';
+import type { AssistantMessage, ToolCall } from './model.ts';
 
-/** A model of the SDK. */
-export type SdkModel = ReturnType<AnthropicProvider['languageModel']>;
-export type SdkOptions = Parameters<SdkModel['doStream']>[0];
-type SdkMessage = SdkOptions['prompt'][number];
-type AssistantPart = Extract<SdkMessage, { role: 'assistant' }>['content'][number];
-type ToolPart = Extract<SdkMessage, { role: 'tool' }>['content'][number];
-/** The SDK's provider metadata of a part, which is returned with the part in later requests. */
-export type ProviderOptions = NonNullable<AssistantPart['providerOptions']>;
-
-type Assistant = Extract<DialogueMessage, { role: 'assistant' }>;
-type Tool = Extract<DialogueMessage, { role: 'tool' }>;
+/** What a provider requires back with a part, by the name of who made it: `{anthropic: {signature: …}}`. */
+export type Signed = Readonly<Record<string, Json>>;
 
 /** The order of the parts of a turn with signed parts; stored in the assistant's message. */
 export interface Opaque {
@@ -30,77 +18,54 @@ export interface Opaque {
 export type OpaquePart =
   /** `length` characters of the message's text. */
   | { readonly type: 'text'; readonly length: number }
-  | { readonly type: 'reasoning'; readonly text: string; readonly signed: ProviderOptions }
-  | { readonly type: 'tool-call'; readonly id: string; readonly signed?: ProviderOptions };
+  | { readonly type: 'reasoning'; readonly text: string; readonly signed: Signed }
+  | { readonly type: 'tool-call'; readonly id: string; readonly signed?: Signed };
+
+/** A part of a turn as it is sent. */
+export type TurnPart =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'reasoning'; readonly text: string; readonly signed: Signed }
+  | CallPart;
+export interface CallPart {
+  readonly type: 'tool-call';
+  readonly call: ToolCall;
+  readonly signed: Signed | undefined;
+}
 
 /** Characters of invalid arguments that a later request repeats. */
 const invalidInputMax = 1_000;
 
-/** The messages of a call, in the SDK's form. */
-export function promptOf(
-  protocol: Protocol,
-  call: Pick<ModelCall, 'model' | 'system' | 'messages'>,
-): SdkMessage[] {
-  const prompt: SdkMessage[] = [];
-  if (call.system !== '') prompt.push({ role: 'system', content: call.system });
-  for (const message of call.messages) {
-    const last = prompt.at(-1);
-    switch (message.role) {
-      case 'user':
-        prompt.push({ role: 'user', content: [{ type: 'text', text: message.text }] });
-        break;
-      case 'assistant': {
-        const content = contentOf(protocol, call.model, message);
-        // Some providers reject an empty answer.
-        if (content.length > 0) prompt.push({ role: 'assistant', content });
-        break;
-      }
-      case 'tool': {
-        const result = resultOf(protocol, message);
-        // The results of one turn are one message.
-        if (last?.role === 'tool') last.content.push(result);
-        else prompt.push({ role: 'tool', content: [result] });
-        break;
-      }
+/** The parts of a turn for a model; empty for an answer of nothing, which some providers reject. */
+export function partsOfTurn(model: string, message: AssistantMessage): TurnPart[] {
+  const order = orderOf(model, message);
+  if (order === null) return plainPartsOf(message);
+  const calls = new Map(message.toolCalls.map((call) => [call.id, call]));
+  const parts: TurnPart[] = [];
+  let from = 0;
+  for (const part of order) {
+    if (part.type === 'reasoning') parts.push(part);
+    else if (part.type === 'text') {
+      const text = message.text.slice(from, from + part.length);
+      from += part.length;
+      if (text !== '') parts.push({ type: 'text', text });
+    } else if (part.type === 'tool-call') {
+      const call = calls.get(part.id);
+      if (call !== undefined) parts.push({ type: 'tool-call', call, signed: part.signed });
     }
   }
-  return prompt;
+  return parts;
 }
 
-function contentOf(protocol: Protocol, model: string, message: Assistant): AssistantPart[] {
-  const order = orderOf(model, message) ?? plainOrderOf(message);
-  const calls = new Map(message.toolCalls.map((call) => [call.id, call]));
-  let from = 0;
-  return order.flatMap((part): AssistantPart[] => {
-    switch (part.type) {
-      case 'text': {
-        const text = message.text.slice(from, from + part.length);
-        from += part.length;
-        return text === '' ? [] : [{ type: 'text', text }];
-      }
-      case 'reasoning':
-        return [{ type: 'reasoning', text: part.text, providerOptions: part.signed }];
-      case 'tool-call': {
-        const call = calls.get(part.id);
-        if (call === undefined) return [];
-        const signed = part.signed === undefined ? {} : { providerOptions: part.signed };
-        return [{ ...callOf(protocol, call), ...signed }];
-      }
-      default:
-        return [];
-    }
-  });
-}
-
-function plainOrderOf({ text, toolCalls }: Assistant): OpaquePart[] {
-  return [
-    { type: 'text', length: text.length },
-    ...toolCalls.map(({ id }) => ({ type: 'tool-call' as const, id })),
-  ];
+function plainPartsOf({ text, toolCalls }: AssistantMessage): TurnPart[] {
+  const calls = toolCalls.map((call): TurnPart => ({ type: 'tool-call', call, signed: undefined }));
+  return text === '' ? calls : [{ type: 'text', text }, ...calls];
 }
 
 /** The stored order; null when it belongs to another model or does not match the message. */
-function orderOf(model: string, { opaque, text, toolCalls }: Assistant): OpaquePart[] | null {
+function orderOf(
+  model: string,
+  { opaque, text, toolCalls }: AssistantMessage,
+): OpaquePart[] | null {
   const { model: ownModel, parts } = (opaque ?? {}) as Partial<Opaque>;
   if (ownModel !== model || !Array.isArray(parts)) return null;
   const order: OpaquePart[] = parts;
@@ -109,49 +74,35 @@ function orderOf(model: string, { opaque, text, toolCalls }: Assistant): OpaqueP
   return length === text.length && toolCalls.every(({ id }) => ids.has(id)) ? order : null;
 }
 
-function callOf(protocol: Protocol, call: ToolCall): Extract<AssistantPart, { type: 'tool-call' }> {
-  return {
-    type: 'tool-call',
-    toolCallId: acceptableId(protocol, call.id),
-    toolName: acceptableName(call.name),
-    input: acceptableInput(protocol, call.input),
-  };
+/** The arguments of a call as an object. */
+export function acceptableInput(input: string): Json {
+  return objectIn(input) ?? { invalid_json: input.slice(0, invalidInputMax) };
 }
 
-function resultOf(protocol: Protocol, message: Tool): ToolPart {
-  // Only the messages protocol can mark a result as an error; in a chat the text says so.
-  const isError = message.isError && protocol === 'messages';
-  return {
-    type: 'tool-result',
-    toolCallId: acceptableId(protocol, message.callId),
-    toolName: acceptableName(message.name),
-    output: { type: isError ? 'error-text' : 'text', value: message.text },
-  };
+/** The arguments of a call as JSON, as the model wrote it where it is an object. */
+export function acceptableInputText(input: string): string {
+  if (input.trim() === '') return '{}';
+  return objectIn(input) === null ? JSON.stringify(acceptableInput(input)) : input;
 }
 
-/** The messages protocol takes an object. A chat takes text, which stays as the model wrote it. */
-function acceptableInput(protocol: Protocol, input: string): unknown {
+function objectIn(input: string): Json | null {
   // Models often call a tool without parameters with an empty text.
-  const json = input.trim() === '' ? '{}' : input;
+  if (input.trim() === '') return {};
   let value: unknown;
   try {
-    value = JSON.parse(json);
+    value = JSON.parse(input);
   } catch {
-    value = null;
+    return null;
   }
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   // Not every client can serialize JSON of extreme depth.
-  if (!isObject || jsonTextFault(json) !== null) {
-    return { invalid_json: input.slice(0, invalidInputMax) };
-  }
-  return protocol === 'chat' ? json : value;
+  return isObject(value) && jsonTextFault(input) === null ? value : null;
+}
+
+export function acceptableName(name: string): string {
+  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || '_';
 }
 
 /** The call may be of another provider's model, with another form of ids. */
-function acceptableId(protocol: Protocol, id: string): string {
-  return protocol === 'chat' ? id : id.replaceAll(/[^a-zA-Z0-9_-]/g, '_') || '_';
-}
-
-function acceptableName(name: string): string {
-  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || '_';
+export function acceptableId(id: string): string {
+  return id.replaceAll(/[^a-zA-Z0-9_-]/g, '_') || '_';
 }

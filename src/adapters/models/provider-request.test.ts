@@ -17,7 +17,7 @@ async function urlOf(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${await portOf(createHttpServer(answer))}`;
 }
 
-const post = { method: 'POST', headers: { authorization: 'Bearer key' }, body: 'What is it?' };
+const post = { headers: { authorization: 'Bearer key' }, body: 'What is it?' };
 const { signal } = new AbortController();
 
 test('a request is sent as it is given and asks for a body without encoding', async () => {
@@ -27,7 +27,7 @@ test('a request is sent as it is given and asks for a body without encoding', as
     response.end(JSON.stringify([request.method, authorization, encoding, await text(request)]));
   });
 
-  const { status, headers, body } = await requestProvider(url, post, signal);
+  const { status, headers, body } = await requestProvider({ url: url, ...post }, signal);
 
   expect(JSON.parse(await text(body))).toEqual(['POST', 'Bearer key', 'identity', 'What is it?']);
   expect([status, headers.get('x-request-id'), headers.getSetCookie()]).toEqual([
@@ -49,7 +49,7 @@ test.each([
     encoder.flush();
   });
 
-  const { body } = await requestProvider(url, post, signal);
+  const { body } = await requestProvider({ url: url, ...post }, signal);
 
   const [first] = await once(body, 'data');
   expect(String(first)).toBe('one');
@@ -64,7 +64,7 @@ test('interim responses are skipped, though no request asks for them', async () 
     response.writeHead(201).end('the answer');
   });
 
-  const { status, body } = await requestProvider(url, post, signal);
+  const { status, body } = await requestProvider({ url: url, ...post }, signal);
 
   expect([status, await text(body)]).toEqual([201, 'the answer']);
 });
@@ -74,7 +74,7 @@ test('a redirect is not followed', async () => {
     response.writeHead(307, { location: '/elsewhere' }).end();
   });
 
-  const { status } = await requestProvider(url, post, signal);
+  const { status } = await requestProvider({ url: url, ...post }, signal);
 
   expect(status).toBe(307);
 });
@@ -84,7 +84,7 @@ test('a request ends at once when its signal aborts while it connects', async ()
   const port = await portOf(silent);
   const abort = new AbortController();
 
-  const asked = requestProvider(`https://127.0.0.1:${port}`, post, abort.signal);
+  const asked = requestProvider({ url: `https://127.0.0.1:${port}`, ...post }, abort.signal);
   await once(silent, 'connection');
   abort.abort(new Error('cancelled'));
 

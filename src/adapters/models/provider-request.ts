@@ -7,6 +7,13 @@ import type { buildConnector, Dispatcher } from 'undici';
 import { skipInterimResponses } from '../../kernel/interim-responses.ts';
 import { lazily } from '../../kernel/lazy.ts';
 
+export interface ProviderRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body: string;
+}
+
 export interface ProviderResponse {
   readonly status: number;
   readonly headers: Headers;
@@ -38,18 +45,22 @@ const zlib = lazily(() => import('node:zlib'));
  * the body ends with an error.
  */
 export async function requestProvider(
-  url: string | URL | Request,
-  init: Pick<RequestInit, 'method' | 'headers' | 'body'>,
+  { url, headers: own, body: content }: ProviderRequest,
   signal: AbortSignal,
 ): Promise<ProviderResponse> {
   const { request, dispatcher } = await client();
   signal.throwIfAborted();
-  const asked = request(String(url), {
+  const asked = request(url, {
     dispatcher,
-    method: (init.method ?? 'GET') as Dispatcher.HttpMethod,
-    // An encoded stream would have to be decoded word by word.
-    headers: { 'accept-encoding': 'identity', ...Object.fromEntries(new Headers(init.headers)) },
-    body: init.body === undefined || init.body === null ? null : String(init.body),
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': 'skillwright',
+      // An encoded stream would have to be decoded word by word.
+      'accept-encoding': 'identity',
+      ...own,
+    },
+    body: content,
     signal,
   });
   // undici looks at the signal only once it is connected.

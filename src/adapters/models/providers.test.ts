@@ -124,7 +124,9 @@ test.each([
   ['openai', 'https://api.openai.com/v1', 'chat'],
   ['anthropic', 'https://api.anthropic.com/v1', 'messages'],
 ])('%s has a default base url', (provider, baseUrl, protocol) => {
-  expect(accessTo(provider, { apiKey: 'k', baseUrl: null })).toEqual({
+  const access = accessTo(provider, { apiKey: 'k', baseUrl: null });
+
+  expect({ ...access, protocol: access.protocol.name }).toEqual({
     provider,
     protocol,
     baseUrl,

@@ -6,6 +6,9 @@
  */
 import { baseUrlFault } from '../../kernel/base-url.ts';
 import { ModelError } from './model.ts';
+import type { Protocol } from './protocol.ts';
+import { chat } from './protocols/chat.ts';
+import { messages } from './protocols/messages.ts';
 
 /** The settings of a provider; null for a setting that is not set. */
 export interface ProviderSettings {
@@ -20,9 +23,6 @@ export interface ProviderSettings {
 
 /** The environment, or what is stored for an organization. */
 export type SettingsSource = 'platform' | 'organization';
-
-/** Chat completions (OpenAI's) or messages (Anthropic's). */
-export type Protocol = 'chat' | 'messages';
 
 /** Everything that a call of a provider needs. */
 export interface Access {
@@ -42,8 +42,8 @@ export interface EnvironmentProviders {
 }
 
 const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> = {
-  openai: { protocol: 'chat', baseUrl: 'https://api.openai.com/v1' },
-  anthropic: { protocol: 'messages', baseUrl: 'https://api.anthropic.com/v1' },
+  openai: { protocol: chat, baseUrl: 'https://api.openai.com/v1' },
+  anthropic: { protocol: messages, baseUrl: 'https://api.anthropic.com/v1' },
 };
 /** The providers that need no address. */
 export const knownProviders: readonly string[] = Object.keys(known);
@@ -122,7 +122,7 @@ export function accessTo(provider: string, settings: ProviderSettings | undefine
       `The credentials for the provider ${provider} are no key of visible ASCII characters: ${howToSetKey({ provider, source })}`,
     );
   }
-  const protocol = own?.protocol ?? 'chat';
+  const protocol = own?.protocol ?? chat;
   return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl), source };
 }
 
@@ -148,7 +148,7 @@ function variable(provider: string, what: 'API_KEY' | 'BASE_URL'): string {
 /** Anthropic's own clients take the address without `/v1`, others with it: both are accepted. */
 function addressOf(protocol: Protocol, baseUrl: string): string {
   const plain = baseUrl.replace(/\/+$/, '');
-  return protocol === 'chat' || /\/v\d+$/.test(plain) ? plain : `${plain}/v1`;
+  return protocol === chat || /\/v\d+$/.test(plain) ? plain : `${plain}/v1`;
 }
 
 function fitsHeader(key: string): boolean {

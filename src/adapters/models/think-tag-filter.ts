@@ -32,6 +32,11 @@ export class ThinkTagFilter {
     }
   }
 
+  /** The text of which it is not known yet whether it belongs to the answer. */
+  get held(): string {
+    return this.#held;
+  }
+
   /** Ends the text. Returns what was held: a block that never closed is text. */
   end(): string {
     const text = this.#held;

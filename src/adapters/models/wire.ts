@@ -1,19 +1,18 @@
 /**
- * The one HTTP exchange of a call, beneath the SDK. A fault (an abort, silence, a broken connection, an
- * error status, an invalid event) ends the request at once and is kept for the caller. The SDK then
- * reads a normal end of the stream, so it still delivers the text before the fault, and no promise
- * rejects later.
+ * The one HTTP exchange of a call. A fault (an abort, silence, a broken connection, an error status, an invalid event)
+ * ends the request at once and is kept for the caller, and no promise rejects later.
  */
 
 import type { Readable } from 'node:stream';
 import { parsed } from '../../kernel/json.ts';
-import { type BodyBytesMax, BodyTransform } from './body-transform.ts';
-import { ChatParser } from './chat-parser.ts';
+import { type AnswerSink, type BodyBytesMax, BodyReader } from './body-reader.ts';
 import { messageIn } from './error-body.ts';
-import { MessagesParser } from './messages-parser.ts';
-import { type ProviderResponse, requestProvider } from './provider-request.ts';
-import type { Protocol } from './providers.ts';
-import type { StreamParser } from './stream-parser.ts';
+import type { AnswerState } from './protocol.ts';
+import {
+  type ProviderRequest,
+  type ProviderResponse,
+  requestProvider,
+} from './provider-request.ts';
 import { Deadlines, type SilenceLimits, SilenceTimer, type TimeLimits } from './wire-timers.ts';
 
 /** Why an exchange ended before its answer did. */
@@ -33,7 +32,7 @@ export type WireFault =
       readonly headers: Headers;
       readonly message: string;
     }
-  /** The SDK cannot make a request of the call. */
+  /** No request can be made of the call. */
   | { readonly kind: 'impossible'; readonly detail: string }
   /** The answer violates the protocol. */
   | { readonly kind: 'malformed'; readonly detail: string }
@@ -59,24 +58,15 @@ const unsent =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|UND_ERR_CONNECT)|^(ERR_TLS|ERR_SSL|UNABLE_TO_)|CERT/;
 
 export interface WireOptions {
-  readonly protocol: Protocol;
+  readonly sink: AnswerSink;
   readonly signal: AbortSignal;
   readonly limits: TimeLimits;
   readonly bounds?: BodyBytesMax;
-  /**
-   * Takes text of the answer before anything of the answer has reached the SDK. Most parts of an answer
-   * are such text, and the SDK's chain of streams takes longer for each than everything else.
-   */
-  onText(text: string): void;
 }
 
 /** The exchange of one call. */
 export class Wire {
-  /** For the SDK, which calls it once. */
-  readonly fetch: typeof globalThis.fetch = (url, init) => this.#send(url, init);
-  readonly parser: StreamParser;
-  readonly #protocol: Protocol;
-  readonly #onText: (text: string) => void;
+  readonly #sink: AnswerSink;
   readonly #bounds: BodyBytesMax;
   readonly #signal: AbortSignal;
   readonly #request = new AbortController();
@@ -90,20 +80,18 @@ export class Wire {
   #isDraining = false;
 
   /** Taking longer than `limits` allow is a fault. */
-  constructor({ protocol, signal, limits, bounds = bodyBytesMax, onText }: WireOptions) {
+  constructor({ sink, signal, limits, bounds = bodyBytesMax }: WireOptions) {
     const silence = silenceWithin(limits);
-    const parser = protocol === 'chat' ? new ChatParser() : new MessagesParser();
-    this.parser = parser;
-    this.#protocol = protocol;
-    this.#onText = onText;
+    const { state } = sink.reader;
+    this.#sink = sink;
     this.#bounds = bounds;
     this.#signal = signal;
     this.#silenceTimer = new SilenceTimer(
-      () => silenceLimit(parser.state, silence),
+      () => silenceLimit(state, silence),
       (ms) => this.fail({ kind: 'silent', ms }),
     );
     this.#stallTimer = new SilenceTimer(
-      () => (parser.state.isFinished ? usageMs : silence.keepAliveMs),
+      () => (state.ending === null ? silence.keepAliveMs : usageMs),
       (ms) => this.fail({ kind: 'stalled', ms }),
     );
     this.#deadlines = new Deadlines(limits, (fault) => this.fail(fault));
@@ -130,87 +118,67 @@ export class Wire {
     if (!this.#isDraining) this.#request.abort();
   }
 
-  /** Ends the exchange with a fault, also one that the reader of the stream found. */
+  /** Ends the exchange with a fault. */
   fail(fault: WireFault): void {
     if (this.#fault !== null) return;
     this.#fault = fault;
     this.#request.abort();
   }
 
-  async #send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
-    this.#isBegun = this.#fault === null;
+  /** Makes the exchange. Resolves at its end, also at a fault; called once. */
+  async exchange(request: ProviderRequest): Promise<void> {
+    if (this.#fault !== null) return;
+    this.#isBegun = true;
     let response: ProviderResponse;
     try {
-      response = await requestProvider(url, init, this.#request.signal);
+      response = await requestProvider(request, this.#request.signal);
     } catch (error) {
       this.fail(connectionFault(error));
-      throw error;
+      return;
     }
     this.#silenceTimer.reset();
     const { status, headers, body } = response;
-    if (status < 200 || status > 299) {
-      const message = await this.#errorMessageOf(body);
-      this.fail({ kind: 'status', status, headers, message });
-      this.#request.abort();
-      throw new Error(`status ${status}`);
+    if (status >= 200 && status <= 299) {
+      await this.#readBody(body, headers);
+      return;
     }
-    return new Response(this.#transformedBody(body, headers), { headers });
+    const message = await this.#errorMessageOf(body);
+    this.fail({ kind: 'status', status, headers, message });
   }
 
-  /** The bytes for the SDK. Each chunk is transformed as it arrives, also while the SDK has not read the one before. */
-  #transformedBody(body: Readable, headers: Headers): ReadableStream<Uint8Array> {
-    const transform = new BodyTransform(
-      { protocol: this.#protocol, parser: this.parser },
-      { headers, bounds: this.#bounds },
-      this.#onText,
-      (fault) => this.fail(fault),
-    );
+  /** Resolves when the answer is over, or failed. */
+  #readBody(body: Readable, headers: Headers): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const onFault = (fault: WireFault) => this.fail(fault);
+    const reader = new BodyReader(this.#sink, { headers, bounds: this.#bounds }, onFault);
     let isOver = false;
-    /** Whether the next bytes may be read in this turn of the event loop. */
-    let isInTurn = true;
-    const take = (controller: ReadableStreamDefaultController, value: Uint8Array | null) => {
-      // After a fault the body ends with an error, which comes as null.
-      if (isOver || (value !== null && this.#fault !== null)) return;
-      const { arrived } = transform;
-      const { parts } = arrived;
-      const bytes = transform.transform(value);
-      if (value !== null) this.#silenceTimer.reset();
-      if (arrived.isBegun) this.#deadlines.begun();
-      if (arrived.parts > parts) this.#stallTimer.reset();
-      if (bytes.length > 0) controller.enqueue(bytes);
-      const hasRoom = () => (controller.desiredSize ?? 0) > 0;
-      if (!hasRoom()) body.pause();
-      if ((value?.length ?? 0) >= floodBytes) {
-        // The socket has more at once: other work would have no turn before all of it is read.
-        isInTurn = false;
-        body.pause();
-        setImmediate(() => {
-          isInTurn = true;
-          if (hasRoom()) body.resume();
-        });
+    const take = (value: Uint8Array | null) => {
+      if (isOver) return;
+      // After a fault the body ends with an error, which comes as null: what has arrived may be whole.
+      if (this.#fault === null || value === null) this.#readBytes(reader, value);
+      isOver = value === null || this.#fault !== null || reader.isOver;
+      if (!isOver) {
+        if ((value?.length ?? 0) >= floodBytes) letOthersRun(body);
+        return;
       }
-      isOver = value === null || this.#fault !== null || transform.isOver;
-      if (!isOver) return;
-      controller.close();
       if (this.#fault === null) this.#drainBody(body);
+      resolve();
     };
-    return new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        body.on('data', (value: Uint8Array) => take(controller, value));
-        body.on('end', () => take(controller, null));
-        body.on('error', (error) => {
-          this.fail(connectionFault(error));
-          take(controller, null);
-        });
-      },
-      pull() {
-        if (isInTurn) body.resume();
-      },
-      cancel: () => {
-        isOver = true;
-        this.#request.abort();
-      },
+    body.on('data', take);
+    body.on('end', () => take(null));
+    body.on('error', (error) => {
+      if (!isOver) this.fail(connectionFault(error));
+      take(null);
     });
+    return promise;
+  }
+
+  #readBytes(reader: BodyReader, value: Uint8Array | null): void {
+    const { parts } = reader;
+    reader.read(value);
+    if (value !== null) this.#silenceTimer.reset();
+    if (reader.isBegun) this.#deadlines.begun();
+    if (reader.parts > parts) this.#stallTimer.reset();
   }
 
   /** Reads the body to its end, because only then its connection can be reused. */
@@ -247,8 +215,14 @@ function silenceWithin(limits: TimeLimits): SilenceLimits {
   return { firstTokenMs, betweenMs, keepAliveMs: Math.max(limits.keepAliveMs, firstTokenMs) };
 }
 
-function silenceLimit(state: StreamParser['state'], silence: SilenceLimits): number {
-  if (state.isFinished) return Math.min(usageMs, silence.betweenMs);
+/** The socket has more at once: other work would have no turn before all of it is read. */
+function letOthersRun(body: Readable): void {
+  body.pause();
+  setImmediate(() => body.resume());
+}
+
+function silenceLimit(state: AnswerState, silence: SilenceLimits): number {
+  if (state.ending !== null) return Math.min(usageMs, silence.betweenMs);
   return state.isBegun ? silence.betweenMs : silence.firstTokenMs;
 }
 

@@ -1,0 +1,149 @@
+/**
+ * Reads the body of a provider's response, bounded, and hands its events to the protocol. Some servers and gateways
+ * answer with one JSON document although a stream was asked for. Such a document is recognized by its first character,
+ * because its content type is not reliable.
+ */
+import { objectOf, parsed } from '../../kernel/json.ts';
+import { type AnswerSoFar, ExcessError } from './answer.ts';
+import { statusIn } from './error-body.ts';
+import { EventDataReader } from './event-data.ts';
+import { isKeepAlive, isPing } from './keep-alive.ts';
+import { type AnswerReader, type Protocol, ProtocolError } from './protocol.ts';
+import type { WireFault } from './wire.ts';
+
+/** The most bytes that a response body may have. */
+export interface BodyBytesMax {
+  /** Of a stream, framing included. */
+  readonly stream: number;
+  /** Of one document, which is buffered until it is complete. */
+  readonly document: number;
+}
+
+/** What an exchange fills with its answer. */
+export interface AnswerSink {
+  readonly protocol: Protocol;
+  readonly reader: AnswerReader;
+  readonly answer: AnswerSoFar;
+}
+
+export class BodyReader {
+  readonly #sink: AnswerSink;
+  readonly #headers: Headers;
+  readonly #bounds: BodyBytesMax;
+  readonly #onFault: (fault: WireFault) => void;
+  readonly #decoder = new TextDecoder();
+  readonly #events = new EventDataReader();
+  /** The chunks of a document; null when the body is a stream of events. */
+  #document: string[] | null = null;
+  #hasText = false;
+  #isBegun = false;
+  #parts = 0;
+  #bytes = 0;
+  #isOver = false;
+
+  constructor(
+    sink: AnswerSink,
+    response: { readonly headers: Headers; readonly bounds: BodyBytesMax },
+    onFault: (fault: WireFault) => void,
+  ) {
+    this.#sink = sink;
+    this.#headers = response.headers;
+    this.#bounds = response.bounds;
+    this.#onFault = onFault;
+  }
+
+  /** Whether the rest of the body need not be read. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Whether the answer has begun, with any event but a ping, or with a document. */
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
+  /** Events with a part of the answer, and chunks of a document. */
+  get parts(): number {
+    return this.#parts;
+  }
+
+  /** Reads the next bytes; null ends the body. */
+  read(value: Uint8Array | null): void {
+    try {
+      if (value === null) this.#end();
+      else this.#take(this.#decoder.decode(value, { stream: true }));
+    } catch (error) {
+      const kind = error instanceof ExcessError ? 'excessive' : 'malformed';
+      this.#fail({ kind, detail: (error as Error).message });
+    }
+    this.#bytes += value?.byteLength ?? 0;
+    const max = this.#document === null ? this.#bounds.stream : this.#bounds.document;
+    if (this.#bytes > max) this.#fail({ kind: 'excessive', detail: `${max} bytes` });
+  }
+
+  #take(text: string): void {
+    if (!this.#hasText) {
+      const begin = text.trimStart();
+      this.#hasText = begin !== '';
+      if (begin.startsWith('{')) this.#document = [];
+    }
+    if (this.#document === null) {
+      for (const data of this.#events.push(text)) this.#takeData(data);
+      return;
+    }
+    this.#isBegun = true;
+    this.#parts += 1;
+    this.#document.push(text);
+  }
+
+  #end(): void {
+    if (this.#document === null) {
+      const rest = this.#events.rest();
+      if (rest !== null) this.#takeData(rest);
+    } else this.#takeDocument(this.#document.join(''));
+  }
+
+  #takeData(data: string): void {
+    if (this.#isOver) return;
+    if (data.trim() === '[DONE]') {
+      this.#isOver = true;
+      this.#sink.reader.end();
+      return;
+    }
+    const event = parsed(data);
+    if (event === undefined) throw new ProtocolError('an event is not JSON');
+    this.#takeEvent(event);
+  }
+
+  #takeDocument(text: string): void {
+    const whole = objectOf(parsed(text));
+    if (whole === null) throw new ProtocolError('it is not JSON');
+    for (const event of this.#sink.protocol.eventsOf(whole)) {
+      if (!this.#isOver) this.#takeEvent(event);
+    }
+  }
+
+  #takeEvent(value: unknown): void {
+    const event = objectOf(value);
+    if (event === null) throw new ProtocolError('an event that is no object');
+    const { reader, answer } = this.#sink;
+    const wasBegun = this.#isBegun && this.#document === null;
+    this.#isBegun ||= !isPing(event);
+    const before = answer.seenBytes;
+    const message = reader.take(event);
+    if (answer.seenBytes > before || !isKeepAlive(event)) this.#parts += 1;
+    if (message === null) this.#isOver = reader.state.isOver;
+    else this.#fail(this.#faultOf(message, wasBegun ? null : statusIn(event)));
+  }
+
+  /** An error event before any part of the answer is treated as the HTTP status that it names. */
+  #faultOf(message: string, status: number | null): WireFault {
+    if (status === null) return { kind: 'failed', message };
+    return { kind: 'status', status, headers: this.#headers, message };
+  }
+
+  #fail(fault: WireFault): void {
+    this.#isOver = true;
+    this.#onFault(fault);
+  }
+}

@@ -1,0 +1,246 @@
+/** Chat completions: OpenAI's older protocol, which most other providers and local servers speak. */
+import { type Json, objectOf } from '../../../kernel/json.ts';
+import type { AnswerSoFar } from '../answer.ts';
+import { countIn, largerOf, largestIn, withParts } from '../counts.ts';
+import { messageIn } from '../error-body.ts';
+import { type AssistantMessage, type ModelCall, reasoningFields, type Usage } from '../model.ts';
+import { acceptableInputText, acceptableName, type CallPart, partsOfTurn } from '../prompt.ts';
+import {
+  type AnswerReader,
+  type AnswerState,
+  type Ending,
+  nothingRead,
+  type Protocol,
+  ProtocolError,
+  textIn,
+} from '../protocol.ts';
+import { ChatCalls } from './chat-calls.ts';
+import { reasoningOfAnswers } from './chat-reasoning.ts';
+import { isObjectSchema, isStrictSchema, openAiSchema } from './sent-schemas.ts';
+
+export const chat: Protocol = {
+  name: 'chat',
+  path: '/chat/completions',
+  headersOf: bearerOf,
+  bodyOf,
+  readerFor: (answer) => new ChatReader(answer),
+  eventsOf: (document) => [chunkOf(document)],
+};
+
+function bearerOf(apiKey: string | null): Record<string, string> {
+  return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+}
+
+function bodyOf(call: ModelCall, name: string): Json {
+  const { temperature, effort, schema, tools } = call;
+  const format =
+    schema !== undefined && isObjectSchema(schema)
+      ? { name: 'answer', schema, strict: isStrictSchema(schema) }
+      : undefined;
+  const isNewer = call.model.startsWith('openai/') && isReasoningModel(name);
+  return {
+    model: name,
+    [isNewer ? 'max_completion_tokens' : 'max_tokens']: call.maxOutputTokens,
+    temperature,
+    reasoning_effort: effort,
+    response_format: format && { type: 'json_schema', json_schema: format },
+    messages: messagesOf(call, isNewer ? 'developer' : 'system'),
+    tools: tools.length === 0 ? undefined : tools.map(toolOf),
+    stream: true,
+    stream_options: { include_usage: true },
+  };
+}
+
+/** OpenAI's models that reason refuse `max_tokens`. */
+function isReasoningModel(name: string): boolean {
+  return /^(o\d|gpt-([5-9]|\d\d))/.test(name) && !name.startsWith('gpt-5-chat');
+}
+
+function toolOf({ name, description, parameters }: ModelCall['tools'][number]): Json {
+  return {
+    type: 'function',
+    function: { name, description, parameters: openAiSchema(parameters) },
+  };
+}
+
+function messagesOf(call: ModelCall, systemRole: string): Json[] {
+  const messages: Json[] = [];
+  if (call.system !== '') messages.push({ role: systemRole, content: call.system });
+  const reasonings = reasoningOfAnswers(call);
+  for (const message of call.messages) {
+    if (message.role === 'user') messages.push({ role: 'user', content: message.text });
+    else if (message.role === 'tool') {
+      // Whether it is an error is in the text.
+      messages.push({ role: 'tool', tool_call_id: message.callId, content: message.text });
+    } else {
+      const sent = answerOf(call.model, message);
+      const reasoning = reasonings.get(message);
+      if (sent !== null && reasoning !== undefined) sent[reasoning.field] = reasoning.text;
+      if (sent !== null) messages.push(sent);
+    }
+  }
+  return messages;
+}
+
+/** Null for an empty answer, which some providers reject. */
+function answerOf(model: string, message: AssistantMessage): Json | null {
+  if (message.text === '' && message.toolCalls.length === 0) return null;
+  if (message.toolCalls.length === 0) return { role: 'assistant', content: message.text };
+  const calls = partsOfTurn(model, message).flatMap((part) =>
+    part.type === 'tool-call' ? [callOf(part)] : [],
+  );
+  return { role: 'assistant', content: message.text || null, tool_calls: calls };
+}
+
+function callOf({ call: { id, name, input }, signed }: CallPart): Json {
+  const signature = Object.values(signed ?? {}).find(({ thoughtSignature }) => thoughtSignature);
+  return {
+    id,
+    type: 'function',
+    function: { name: acceptableName(name), arguments: acceptableInputText(input) },
+    extra_content: signature && { google: { thought_signature: signature['thoughtSignature'] } },
+  };
+}
+
+/** A document as one chunk. One that can be parsed is complete, with or without a finish reason. */
+function chunkOf(document: Json): Json {
+  const { choices } = document;
+  const choice = Array.isArray(choices) ? objectOf(choices[0]) : null;
+  const message = objectOf(choice?.['message']);
+  if (choice === null || message === null) return document;
+  const { tool_calls: calls } = message;
+  const delta = Array.isArray(calls)
+    ? { ...message, tool_calls: calls.map((call, index) => ({ ...objectOf(call), index })) }
+    : message;
+  const finish_reason = finishIn(choice) ?? 'unknown';
+  return { ...document, choices: [{ ...choice, delta, finish_reason }] };
+}
+
+/** Why a choice ended; null for one that goes on, which some servers write as `'null'` or a blank. */
+function finishIn({ finish_reason: reason }: Json): string | null {
+  const isPresent = typeof reason === 'string' && reason.trim() !== '' && reason !== 'null';
+  return isPresent ? reason : null;
+}
+
+/** Characters of reasoning that are kept. Longer reasoning is cut, and the call goes on. */
+const reasoningMax = 1024 * 1024;
+
+const endings: ReadonlyMap<string, Ending> = new Map([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['content_filter', 'content-filter'],
+  ['tool_calls', 'tool-calls'],
+  ['function_call', 'tool-calls'],
+]);
+
+class ChatReader implements AnswerReader {
+  readonly state: AnswerState = nothingRead();
+  readonly #answer: AnswerSoFar;
+  readonly #calls: ChatCalls;
+  /** Whether any part of the answer besides its reasoning has arrived. */
+  #isAnswered = false;
+  #isRefusal = false;
+
+  constructor(answer: AnswerSoFar) {
+    this.#answer = answer;
+    this.#calls = new ChatCalls(answer);
+    answer.hideThinkTags();
+  }
+
+  take(chunk: Json): string | null {
+    // Some servers send `error: null` in every chunk.
+    const error = chunk['error'] || (chunk['object'] === 'error' ? chunk : null);
+    if (error) return messageIn(error);
+    const { choices, usage, x_groq } = chunk;
+    if (usage) this.#addUsage(usage);
+    if (x_groq) this.#addUsage(objectOf(x_groq)?.['usage']);
+    if (!Array.isArray(choices) || choices.length === 0) return null;
+    const choice = objectOf(choices[0]);
+    if (choice === null) throw new ProtocolError();
+    if (choice['usage']) this.#addUsage(choice['usage']);
+    this.#takeDelta(objectOf(choice['delta']) ?? {});
+    const finish = finishIn(choice);
+    if (finish !== null) this.#finish(endings.get(finish) ?? 'other');
+    return null;
+  }
+
+  /** An answer that ends in order is complete, with or without a finish reason. */
+  end(): void {
+    this.#calls.end();
+    if (this.#isAnswered && this.state.ending === null) this.#finish('other');
+  }
+
+  #finish(ending: Ending): void {
+    this.state.ending = ending === 'stop' && this.#isRefusal ? 'refusal' : ending;
+  }
+
+  #takeDelta(delta: Json): void {
+    const { content, refusal, tool_calls: calls } = delta;
+    this.#addReasoning(delta);
+    const text = Array.isArray(content) ? content.map(textOfPart).join('') : textIn(content);
+    if (text !== '') this.#answer.takeText(text);
+    const refused = typeof refusal === 'string' ? refusal : '';
+    if (refused !== '') {
+      this.#isRefusal = true;
+      this.#answer.takeText(refused);
+    }
+    const deltas = Array.isArray(calls) ? calls.map(objectOf) : [];
+    for (const call of deltas) if (call !== null) this.#calls.take(call);
+    if (text || refused || deltas.length > 0) this.#isAnswered = true;
+    this.state.isBegun = this.#isAnswered || this.state.reasoning !== null;
+  }
+
+  /** Some servers send the same reasoning in two fields: the first field with text is used. */
+  #addReasoning(delta: Json): void {
+    const { reasoning } = this.state;
+    const hasText = (name: string) => typeof delta[name] === 'string' && delta[name] !== '';
+    const field = reasoning?.field ?? reasoningFields.find(hasText);
+    if (field === undefined || !hasText(field)) return;
+    const before = reasoning?.text ?? '';
+    const text = (delta[field] as string).slice(0, reasoningMax - before.length);
+    this.state.reasoning = { field, text: before + text };
+  }
+
+  #addUsage(usage: unknown): void {
+    const reported = objectOf(usage);
+    if (reported !== null) this.state.usage = usageWith(this.state.usage, reported);
+  }
+}
+
+/** The text of one part of a content list; empty for a part of another kind. */
+function textOfPart(part: unknown): string {
+  const { type, text } = objectOf(part) ?? {};
+  return type === 'text' && typeof text === 'string' ? text : '';
+}
+
+function usageWith(before: Usage, reported: Json): Usage {
+  const reasoning = largestIn([
+    [objectOf(reported['completion_tokens_details']), 'reasoning_tokens'],
+    [reported, 'reasoning_tokens'],
+  ]);
+  const counts = {
+    prompt: largerOf(before.prompt, countIn(reported, 'prompt_tokens')),
+    completion: largerOf(before.completion, completionIn(reported, reasoning)),
+  };
+  const cacheRead = largestIn([
+    [objectOf(reported['prompt_tokens_details']), 'cached_tokens'],
+    // DeepSeek, Moonshot, and gateways to Anthropic.
+    [reported, 'prompt_cache_hit_tokens'],
+    [reported, 'cached_tokens'],
+    [reported, 'cache_read_input_tokens'],
+  ]);
+  const cacheWrite = largestIn([
+    [objectOf(reported['prompt_tokens_details']), 'cache_write_tokens'],
+    [reported, 'cache_creation_input_tokens'],
+  ]);
+  return withParts(counts, before, { cacheRead, cacheWrite, reasoning });
+}
+
+/** The tokens of the answer with its reasoning, which xAI counts beside them, and only its total has both. */
+function completionIn(reported: Json, reasoning: number | null): number | null {
+  const completion = countIn(reported, 'completion_tokens');
+  const prompt = countIn(reported, 'prompt_tokens');
+  if (completion === null || prompt === null || reasoning === null) return completion;
+  const isBeside = countIn(reported, 'total_tokens') === prompt + completion + reasoning;
+  return isBeside ? completion + reasoning : completion;
+}
