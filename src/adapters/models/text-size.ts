@@ -30,27 +30,55 @@ const wordMax = 20;
 
 const noText: TextSize = { words: 0, dense: 0, runs: 0, two: 0, three: 0, four: 0, framing: 0 };
 
+/** Classes of the UTF-16 units of a text. */
+const [other, small, capital, digit] = [0, 1, 2, 3];
+const classes = new Uint8Array(0x1_0000);
+classes.fill(small, 0x61, 0x7b);
+classes.fill(capital, 0x41, 0x5b);
+classes.fill(digit, 0x30, 0x3a);
+const space = 0x20;
+
+/** One pass without a call for a character: the first turn of an agent measures its whole prompt. */
 export function sizeOfText(text: string): TextSize {
   const size = { ...noText };
+  const { length } = text;
   let i = 0;
-  while (i < text.length) {
-    const code = text.charCodeAt(i);
-    if (isLetterOrDigit(code)) {
-      const end = endOfRun(text, i);
-      size[kindOfRun(text, i, end)] += end - i;
-      i = end;
+  while (i < length) {
+    const first = text.charCodeAt(i);
+    const kind = classes[first];
+    const begin = i;
+    i += 1;
+    if (kind === other) {
+      if (first === space && text.charCodeAt(i) !== space) size.words += 1;
+      else if (first < 0x80) size.dense += 1;
+      else if (first < 0x800) size.two += 2;
+      // A pair of surrogates is one character.
+      else if (first >> 10 === 0x36 && text.charCodeAt(i) >> 10 === 0x37) {
+        size.four += 4;
+        i += 1;
+      } else size.three += 3;
       continue;
     }
-    i += 1;
-    if (code === space && text.charCodeAt(i) !== space) size.words += 1;
-    else if (code < 0x80) size.dense += 1;
-    else if (code < 0x800) size.two += 2;
-    else if (isHighSurrogate(code) && isLowSurrogate(text.charCodeAt(i))) {
-      size.four += 4;
+    while (i < length && classes[text.charCodeAt(i)] === small) i += 1;
+    /** A word has small letters after a first one, which may be a capital. */
+    let isWord = kind !== digit;
+    while (i < length && classes[text.charCodeAt(i)] !== other) {
+      isWord = false;
       i += 1;
-    } else size.three += 3;
+    }
+    const run = i - begin;
+    if (run > wordMax) size[isRepeated(text, begin, i) ? 'words' : 'runs'] += run;
+    else if (isWord) size.words += run;
+    else size.dense += run;
   }
   return size;
+}
+
+/** One letter again and again has few tokens, too. */
+function isRepeated(text: string, from: number, end: number): boolean {
+  const code = text.charCodeAt(from);
+  for (let i = from + 1; i < end; i++) if (text.charCodeAt(i) !== code) return false;
+  return true;
 }
 
 export function sumOfSizes(sizes: readonly TextSize[]): TextSize {
@@ -73,34 +101,6 @@ export function tokensOfBytes(bytes: number): number {
 /** The same for a text of which the kinds are known too. */
 export function tokensOfSize(size: TextSize): number {
   return size.framing + tokensOfBytes(textKinds.reduce((sum, kind) => sum + size[kind], 0));
-}
-
-const space = 0x20;
-const isSmall = (code: number) => code >= 0x61 && code <= 0x7a;
-const isCapital = (code: number) => code >= 0x41 && code <= 0x5a;
-const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
-const isLetterOrDigit = (code: number) => isSmall(code) || isCapital(code) || isDigit(code);
-const isHighSurrogate = (code: number) => code >= 0xd800 && code <= 0xdbff;
-const isLowSurrogate = (code: number) => code >= 0xdc00 && code <= 0xdfff;
-
-function endOfRun(text: string, from: number): number {
-  let end = from + 1;
-  while (end < text.length && isLetterOrDigit(text.charCodeAt(end))) end += 1;
-  return end;
-}
-
-/** A word has small letters after a first one, which may be a capital. One letter again and again has few tokens, too. */
-function kindOfRun(text: string, from: number, end: number): 'words' | 'dense' | 'runs' {
-  if (end - from > wordMax) return isRepeated(text, from, end) ? 'words' : 'runs';
-  if (isDigit(text.charCodeAt(from))) return 'dense';
-  for (let i = from + 1; i < end; i++) if (!isSmall(text.charCodeAt(i))) return 'dense';
-  return 'words';
-}
-
-function isRepeated(text: string, from: number, end: number): boolean {
-  const code = text.charCodeAt(from);
-  for (let i = from + 1; i < end; i++) if (text.charCodeAt(i) !== code) return false;
-  return true;
 }
 
 /** Tokens that providers add to each message and each tool. */
