@@ -1,12 +1,15 @@
 /**
  * `npm run release -- VERSION [--publish]`: packs the packages of a version, and with `--publish` publishes them and
  * tags the commit. Refuses what no user could trace later: a version without an entry in CHANGELOG.md, a
- * tree with changes that are in no commit, versions that differ, checks that fail.
+ * tree with changes that are in no commit, versions that differ, checks that fail, data that later versions cannot be
+ * tested with.
  */
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { knownMigrations } from '../src/adapters/database/migrate.ts';
 import { runtimePackage, runtimesOf } from './packages/runtime.ts';
+import { writeReleaseFiles } from './release/files.ts';
 
 /** What a release is judged by. */
 export interface ReleaseFacts {
@@ -18,6 +21,10 @@ export interface ReleaseFacts {
   readonly changes: string;
   /** The tags of the repository, one a line. */
   readonly tags: string;
+  /** The last migration of the schema. */
+  readonly schema: string | undefined;
+  /** The dump of this version in test/fixtures/upgrade, named after the schema that it has. */
+  readonly dump: string | undefined;
 }
 
 export interface ReleaseDeps {
@@ -55,10 +62,8 @@ function tarballsOf(root: string, version: string): Tarball[] {
 export function release(deps: ReleaseDeps, input: { version: string; publish: boolean }): void {
   const { root, run, print } = deps;
   const { version, publish } = input;
-  const faults = [
-    ...releaseFaults(readFacts(deps, version)),
-    ...(publish ? unpublishable(root) : []),
-  ];
+  const facts = readFacts(deps, version);
+  const faults = [...releaseFaults(facts), ...(publish ? unpublishable(root) : [])];
   if (faults.length > 0) throw new Error(faults.join('\n'));
   print('Checking: npm run verify');
   run('npm', ['run', 'verify']);
@@ -72,12 +77,16 @@ export function release(deps: ReleaseDeps, input: { version: string; publish: bo
   if (made.join() !== [...expected].sort().join()) {
     throw new Error(`npm run packages made ${made.join(', ')}, not ${expected.join(', ')}`);
   }
+  const files = writeReleaseFiles({ root, run, version, entry: entryOf(facts.changelog, version) });
+  print(`Written: ${files.map((name) => `dist-packages/${name}`).join(', ')}`);
   if (!publish) {
     print(`Nothing is published: this was a dry run. ${expected.join(' and ')} are what would be.`);
     return;
   }
   for (const tarball of tarballs) publishOne(deps, tarball, version);
-  print('Attach the executables to the release: dist-packages/*.gz');
+  print(
+    'Attach to the release: dist-packages/*.gz, SHA256SUMS and sbom.cdx.json, with release-notes.md',
+  );
   run('git', ['tag', '--annotate', `v${version}`, '--message', `Skillwright ${version}`]);
   print(`Tagged v${version}: push the tag.`);
 }
@@ -103,7 +112,7 @@ function isPublished(run: ReleaseDeps['run'], spec: string): boolean {
 
 /** Everything that speaks against a release, one sentence each. */
 export function releaseFaults(facts: ReleaseFacts): string[] {
-  const { version, versions, changelog, changes, tags } = facts;
+  const { version, versions, changelog, changes, tags, schema, dump } = facts;
   if (!versionPattern.test(version)) {
     return [`${version} is no version: expected one such as 1.2.3 or 1.2.3-rc.1`];
   }
@@ -115,9 +124,16 @@ export function releaseFaults(facts: ReleaseFacts): string[] {
     ...(entryOf(changelog, version) === ''
       ? [`CHANGELOG.md has no entry for ${version}: expected "## ${version}" with what changed`]
       : []),
+    ...(dump === schema ? [] : [dumpFault(facts)]),
     ...(changes === '' ? [] : [`Changes are not committed:\n${changes}`]),
     ...(tags.split('\n').includes(`v${version}`) ? [`The tag v${version} is there already`] : []),
   ];
+}
+
+function dumpFault({ version, schema, dump }: ReleaseFacts): string {
+  const made = dump === undefined ? 'has no dump' : `has a dump of ${dump}, not of ${schema}`;
+  const command = 'UPGRADE_DUMP=write npx vitest run test/contracts/upgrade.test.ts';
+  return `${version} ${made}, which later versions are tested with: run ${command}`;
 }
 
 /** The text below the heading of a version. */
@@ -136,6 +152,9 @@ function readFacts({ root, run }: ReleaseDeps, version: string): ReleaseFacts {
     };
   const platform = manifest('package.json');
   const { packages } = manifest('package-lock.json');
+  const dumps = JSON.parse(
+    readFileSync(join(root, 'test/fixtures/upgrade/releases.json'), 'utf8'),
+  ) as Record<string, string>;
   return {
     version,
     versions: {
@@ -149,6 +168,8 @@ function readFacts({ root, run }: ReleaseDeps, version: string): ReleaseFacts {
     changelog: readFileSync(join(root, 'CHANGELOG.md'), 'utf8'),
     changes: run('git', ['status', '--porcelain']).trim(),
     tags: run('git', ['tag', '--list']),
+    schema: knownMigrations.at(-1),
+    dump: dumps[version],
   };
 }
 

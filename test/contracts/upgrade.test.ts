@@ -1,7 +1,7 @@
 /**
  * A database of each earlier version of the schema, with something of everything in it, is migrated by this program,
- * read over its API, and worked on. `UPGRADE_DUMP=write` makes the dumps of the present schema instead, where a version
- * is released or a new kind of data is to be in them.
+ * read over its API, and worked on. `UPGRADE_DUMP=write` makes the dumps of the present schema instead, before a version
+ * is released or where a new kind of data is to be in them, and names them as those of the version of package.json.
  */
 import { createHash, createHmac } from 'node:crypto';
 import { sql } from 'kysely';
@@ -9,10 +9,20 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { knownMigrations } from '../../src/adapters/database/migrate.ts';
 import type { Finding } from '../../src/apps/cli/findings/finding.ts';
+import { runningVersion } from '../../src/core/config/version.ts';
 import { cli } from '../support/cli.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
-import { dumps, type Facts, readFacts, restoreDump, writeDump } from '../support/upgrade-dumps.ts';
+import {
+  dumps,
+  type Facts,
+  isWhole,
+  readFacts,
+  recordRelease,
+  releasedDumps,
+  restoreDump,
+  writeDump,
+} from '../support/upgrade-dumps.ts';
 import { fillUpgradeWorld, secrets, startUpgradeWorld } from '../support/upgrade-world.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { expectSigned } from '../support/webhooks.ts';
@@ -47,7 +57,9 @@ describe.runIf(isWriting).each(all)('on $name', (engine) => {
     const filled = await fillUpgradeWorld(await startUpgradeWorld(database));
     expect(await emptyTables(database)).toEqual([]);
     const facts: Facts = { ...filled, madeAt: Date.now() };
-    await writeDump(knownMigrations.at(-1) as string, engine.name, place.at, facts);
+    const present = knownMigrations.at(-1) as string;
+    await writeDump(present, engine.name, place.at, facts);
+    recordRelease(runningVersion().replace(/\+.*/, ''), present);
   });
 });
 
@@ -207,6 +219,11 @@ describe.skipIf(isWriting).each(cases)('a database on $name of $dump', ({ engine
 
 test.skipIf(isWriting)('there are dumps', () => {
   expect(dumps).not.toEqual([]);
+});
+
+test.skipIf(isWriting)('the dump of each release is whole', () => {
+  const missing = Object.entries(releasedDumps()).filter(([, dump]) => !isWhole(dump));
+  expect(missing).toEqual([]);
 });
 
 /** The tables that have no row, but for those without rows at rest. */

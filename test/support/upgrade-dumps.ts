@@ -1,6 +1,17 @@
-/** Dumps of databases in `test/fixtures/upgrade`, a folder for each version of the schema: made once, restored for ever. */
+/**
+ * Dumps of databases in `test/fixtures/upgrade`, a folder for each version of the schema: made once, restored for ever.
+ * `releases.json` names the dump of each release.
+ */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -16,6 +27,8 @@ const folder = join(import.meta.dirname, '../fixtures/upgrade');
 const dumpFile = { SQLite: 'sqlite.db.gz', PostgreSQL: 'postgres.sql.gz' };
 const factsFile = { SQLite: 'sqlite.json.gz', PostgreSQL: 'postgres.json.gz' };
 
+const releasesFile = join(folder, 'releases.json');
+
 /** What is known of a dump. */
 export interface Facts extends Filled {
   /** When it was made, in milliseconds. */
@@ -24,6 +37,23 @@ export interface Facts extends Filled {
 
 /** The names of all dumps: each is that of the last migration which its databases have. */
 export const dumps: readonly string[] = readdirSync(folder).filter((name) => /^\d{4}-/.test(name));
+
+/** The dumps of releases, by version. */
+export function releasedDumps(): Record<string, string> {
+  return JSON.parse(readFileSync(releasesFile, 'utf8'));
+}
+
+/** Whether all files of a dump are there. */
+export function isWhole(dump: string): boolean {
+  const files = [...Object.values(dumpFile), ...Object.values(factsFile)];
+  return files.every((file) => existsSync(join(folder, dump, file)));
+}
+
+/** Names the dump of the version of this checkout. */
+export function recordRelease(version: string, dump: string): void {
+  const releases = { ...releasedDumps(), [version]: dump };
+  writeFileSync(releasesFile, `${JSON.stringify(releases, null, 2)}\n`);
+}
 
 export function readFacts(dump: string, engine: Engine['name']): Facts {
   return JSON.parse(readPacked(dump, factsFile[engine]).toString('utf8')) as Facts;

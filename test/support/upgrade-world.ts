@@ -174,6 +174,7 @@ export async function fillUpgradeWorld(world: UpgradeWorld): Promise<Filled> {
   const cookie = await fillRemoteSources(filling);
   const jobs = await fillJobs(filling);
   const automation = await fillAutomation(filling);
+  await fillLimits(filling);
   const { waiting, left } = await fillWaits(filling);
   await leaveUnread(filling);
   const answers = await readAnswers(filling, [...jobs, ...automation.jobs]);
@@ -414,6 +415,28 @@ async function fillAutomation({ send, admin, platform, key }: Filling) {
   return { scheduleId: schedule.id as string, triggerPath, jobs: [scheduled as string] };
 }
 
+/** A batch, a job key, limits of an agent, a paused queue with a job that it holds, and a skill that is put off. */
+async function fillLimits({ send, run, platform, key }: Filling): Promise<void> {
+  const echo = { skill: 'util/v1.0/echo', input: { text: 'of a batch' } };
+  const { items } = await send('POST', '/api/batches', { items: [echo, echo] });
+  for (const { job_id } of items) await platform.jobIn(key, job_id, 'completed');
+  await run('util/v1.0/echo', { text: 'one of a kind' }, { 'x-job-key': 'greeting' });
+  await run('limited/v1.0/rationed', {});
+  // All later runs of the agent take places.
+  await send('PUT', '/api/agents/worker/queue', { max_concurrency: 50 });
+  await send('POST', '/api/agents', { id: 'halted' });
+  await send('POST', '/api/agents/halted/queue/pause');
+  await send('POST', '/api/util/v1.0/echo', { text: 'held' }, { 'x-agent-id': 'halted' });
+  const { job_id } = await send('POST', '/api/limited/v1.0/rationed', { busy: true });
+  await waitFor(
+    async () => {
+      const { status, attempt } = await send('GET', `/api/jobs/${job_id}`);
+      return status === 'queued' && attempt === 1;
+    },
+    { describe: 'a skill that is put off' },
+  );
+}
+
 /** Runs that wait, and an event that none of them has got. */
 async function fillWaits({ begin, send, platform, key }: Filling) {
   const approved = await begin('waiting', { word: 'lamp', act: 'approve' });
@@ -507,6 +530,8 @@ async function readAnswers({ send, admin }: Filling, jobs: readonly string[]) {
     'accounts/guarded',
     'users/okafor/data',
     'skills?category=upgrade',
+    'batches',
+    'agents/worker/queue',
   ].map((path) => `/api/${path}`);
   const answers: Record<string, unknown> = {};
   for (const path of lists) answers[path] = await send('GET', path);
