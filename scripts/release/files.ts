@@ -52,7 +52,7 @@ export function notesOf(entry: string, version: string, repository: string | und
 }
 
 /** The formula with the addresses and digests of the executables. Throws where one of them is missing. */
-export function formulaOf(root: string, version: string, repository: string): string {
+function formulaOf(root: string, version: string, repository: string): string {
   const nameOf = (system: string) => `skillwright-${version}-${system}.gz`;
   return readFileSync(join(root, 'deploy/homebrew/skillwright.rb'), 'utf8')
     .replace(/@URL ([\w-]+)@/g, (_all, system: string) => {

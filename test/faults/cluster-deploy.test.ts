@@ -1,12 +1,8 @@
 /**
  * A rolling deploy under load: each process of the old version is told to end once one of the new
- * version is there. No request fails, no run is lost, and none runs twice.
+ * version is there, which has migrated the schema. No request fails, no run is lost, and none runs twice.
  */
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshBundle } from '../../src/apps/start/bundle.ts';
 import { readEffects } from '../support/accounts.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import {
@@ -16,35 +12,10 @@ import {
   loadCluster,
   stagedSkillsDir,
 } from '../support/cluster-load.ts';
+import { laterMigration, otherVersion } from '../support/other-version.ts';
+import { spawnPlatform } from '../support/process.ts';
 import { isSoak } from '../support/soak.ts';
-import { dataDirectory } from '../support/staged.ts';
 import { waitFor } from '../support/wait-for.ts';
-
-const root = join(import.meta.dirname, '../..');
-
-/** The same program under another version; its `start.js`. */
-async function versionOf(version: string): Promise<string> {
-  const directory = join(dataDirectory(), 'program');
-  mkdirSync(directory);
-  cpSync(join(root, 'src'), join(directory, 'src'), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
-  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  writeFileSync(join(directory, 'package.json'), JSON.stringify({ ...manifest, version }));
-  await shareBundle(directory);
-  return join(directory, 'src/start.js');
-}
-
-/** Its starts use our bundle, which reads the version at each start. Otherwise they would make one. */
-async function shareBundle(directory: string): Promise<void> {
-  const ours = freshBundle();
-  if (ours === null) throw new Error('The bundle of the tests is missing.');
-  const start = pathToFileURL(join(directory, 'src/apps/start/bundle.ts')).href;
-  const { bundles, recordFile, recordSources }: typeof import('../../src/apps/start/bundle.ts') =
-    await import(start);
-  const sources = recordSources();
-  cpSync(dirname(ours), join(bundles, sources.fingerprint), { recursive: true });
-  writeFileSync(recordFile, JSON.stringify(sources));
-}
 
 async function versionsOf(cluster: Cluster): Promise<string[]> {
   const answers = await Promise.all(
@@ -130,7 +101,7 @@ describe.skipIf(!(await canRunClusters()))('a rolling deploy', () => {
   test('under load fails no request, and every accepted job runs to its end once', async () => {
     while (cluster.of('worker').length < 2) await cluster.add('worker');
     const [oldVersion] = await versionsOf(cluster);
-    const main = await versionOf('99.0.0');
+    const { main } = await otherVersion('99.0.0', { isMigrating: true });
     const load = await loadCluster(cluster, {
       headers: (n): Record<string, string> => (n % 5 === 0 ? { prefer: 'wait=2' } : {}),
     });
@@ -144,12 +115,18 @@ describe.skipIf(!(await canRunClusters()))('a rolling deploy', () => {
       expect(await cluster.remove(one)).toEqual({ code: 0, signal: null });
       for (const version of await versionsOf(cluster)) seen.add(version);
     }
+    // Those of the old version work on beside the newer schema.
     await load.acceptedMore(begunIn(700));
 
     const versions = await versionsOf(cluster);
     expect(versions.slice(-old.length)).toEqual(old.map(() => '99.0.0'));
     expect(versions).toHaveLength(4);
     expect([...seen].sort()).toEqual([oldVersion, '99.0.0']);
+    const late = spawnPlatform({ DATABASE_URL: cluster.databaseUrl });
+    expect(await late.exit).toEqual({ code: 1, signal: null });
+    expect(late.output()).toContain(`it has migration ${laterMigration}`);
+    // The account opens the database with the program of the tests, which is the old one.
+    await cluster.sql('DELETE FROM kysely_migration WHERE name = $1', [laterMigration]);
     const account = await load.settle();
     // A load balancer tries the next process where one no longer listens; nothing else may happen.
     const failed = load.attempts.filter(
