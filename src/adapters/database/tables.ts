@@ -609,10 +609,13 @@ export interface GateSettingsTable {
 export interface PlacesTable {
   gate: string;
   job_id: string;
-  /** 0 for the job itself, else the number of the step that calls the skill. */
+  /** 0 for the job itself, else the number of the step that calls the skill; -1 less that where `is_held` is -2. */
   n: number;
   organization_id: string;
-  /** 1 for a place; of a call that waits 0 at the gate at which it waits, -1 at the others of which it needs places. */
+  /**
+   * 1 for a place; of a call that waits 0 at the gate at which it waits, -1 at the others of which it needs places; -2 where
+   * the gate has passed the work over, which needs places of several.
+   */
   is_held: number;
   /** An id of the moment: the calls of an organization get places in this order. */
   since: string;

@@ -2,19 +2,19 @@
  * Free places: what a gate gives to the next work that waits there. Organizations have their turns one after the other, and in
  * each the calls of runs or the jobs begin. A job or a call gets the places of all its gates at once, or none: where another gate
  * is full it waits there instead. So nothing holds one place while it waits for another. A job that is let go is announced, and
- * a call is answered, so no process polls.
+ * a call is answered, so no process polls. It has more than 300 lines because a turn reads as one piece.
  */
 import type { Transaction } from '../../../adapters/database/database.ts';
-import { newId } from '../../../kernel/ids.ts';
 import type { Context } from '../../context/context.ts';
 import { inIdOrder } from '../jobs.store.ts';
 import { sendHint } from '../queues.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
+import { forgetPassedOver } from './aged-works.store.ts';
+import type { AgedWorks } from './aged-works.ts';
 import type { GateLimits } from './gate-limits.ts';
 import { lockGates, tryLockGates } from './gate-locks.ts';
 import type { GateUses } from './gate-uses.ts';
 import {
-  type Gate,
   isTurnOfCalls,
   lowerPriorityOf,
   type Passing,
@@ -34,15 +34,13 @@ import {
   moveCall,
   setTurn,
 } from './places.store.ts';
+import { takePlaces } from './taken-places.ts';
 
 /** Turns of one gate in one transaction, and jobs of one turn: more than one only where many places are free. */
 const turnsMax = 64;
 const ofTurnMax = 64;
 /** Jobs that a turn reads at least: the first ones may need places of gates that are full. Where all do, it reads `ofTurnMax`. */
 const readMin = 8;
-
-/** A gate without a limit gives no places. */
-const hasPlaces = ({ limit }: Gate) => limit !== Number.POSITIVE_INFINITY;
 
 /** The gates of works, each once. */
 export const namesOf = (works: readonly Passing[]) => [
@@ -64,6 +62,8 @@ interface Round {
   readonly inVain: Set<string>;
   /** Whether work was moved to other gates in these turns: what waits behind it may begin. */
   hasMoved: boolean;
+  /** Whether the gate has passed over work that still waits. */
+  hasPassedOver: boolean;
   /** Gates that other transactions have locked. */
   readonly missed: Set<string>;
 }
@@ -80,32 +80,20 @@ export class FreePlaces {
   readonly #running: RunningJobs;
   readonly #limits: GateLimits;
   readonly #uses: GateUses;
+  readonly #aged: AgedWorks;
 
-  constructor(context: Context, running: RunningJobs, limits: GateLimits, uses: GateUses) {
+  constructor(
+    context: Context,
+    running: RunningJobs,
+    limits: GateLimits,
+    uses: GateUses,
+    aged: AgedWorks,
+  ) {
     this.#context = context;
     this.#running = running;
     this.#limits = limits;
     this.#uses = uses;
-  }
-
-  /** Records places of works, or of the call with the number `n`. */
-  async take(
-    tx: Transaction,
-    passed: readonly Passing[],
-    organizations: ReadonlyMap<string, string>,
-    n = 0,
-  ): Promise<void> {
-    const rows = passed.flatMap(({ id, gates }) =>
-      gates.filter(hasPlaces).map(({ name }) => ({
-        gate: name,
-        job_id: id,
-        n,
-        organization_id: organizations.get(id) ?? '',
-        is_held: 1,
-        since: newId(),
-      })),
-    );
-    if (rows.length > 0) await tx.insert('places', rows);
+    this.#aged = aged;
   }
 
   /**
@@ -160,7 +148,8 @@ export class FreePlaces {
   ): Promise<boolean> {
     const { name } = gate;
     await this.#uses.mend(tx, name);
-    const taken = (await this.#uses.taken(tx, [name])).get(name) ?? 0;
+    const counts = await this.#uses.counts(tx, [name]);
+    const taken = counts.taken.get(name) ?? 0;
     const limit = this.#limits.placesOf(name);
     const round: Round = {
       tx,
@@ -171,9 +160,11 @@ export class FreePlaces {
       isAlone: false,
       inVain: new Set(),
       hasMoved: false,
+      hasPassedOver: counts.passedOver.length > 0,
       missed: new Set(),
     };
     let turns = 0;
+    while (round.free > 0 && turns < turnsMax && (await this.#serveAged(round))) turns += 1;
     while (round.free > 0 && turns < turnsMax && (await this.#nextTurn(round))) turns += 1;
     const { free, turn, organizationId, missed } = round;
     if (turns > 0) await setTurn(tx, { name, turn, last_organization: organizationId });
@@ -185,6 +176,18 @@ export class FreePlaces {
     }
     const isCutShort = turns === turnsMax && round.inVain.size < turnsMax;
     return free > 0 && (isCutShort || round.hasMoved);
+  }
+
+  /** Begins the work that has waited the longest for places of several gates, or leaves it a place; whether it has begun. */
+  async #serveAged(round: Round): Promise<boolean> {
+    const { tx, gate, hasPassedOver } = round;
+    const work = hasPassedOver ? await this.#aged.oldestAt(tx, gate) : undefined;
+    if (work === undefined) return false;
+    const others = work.gates.map(({ name }) => name).filter((name) => name !== gate);
+    const isLocked = await this.#lock(round, others);
+    const outcome = isLocked ? await this.#aged.begin(tx, work, gate) : 'left';
+    if (outcome !== 'none') round.free -= 1;
+    return outcome === 'begun';
   }
 
   /** Has the next organization its turn; false where nothing waits, or where no organization has work that may begin. */
@@ -222,15 +225,22 @@ export class FreePlaces {
     const places = await listPlacesOfCall(tx, call);
     const others = places.map((place) => place.gate).filter((name) => name !== gate);
     if (!(await this.#lock(round, others))) return false;
-    const taken = await this.#uses.taken(tx, others);
+    const taken = await this.#aged.taken(tx, others);
     const full = others.find((name) => (taken.get(name) ?? 0) >= this.#limits.placesOf(name));
     if (full !== undefined) {
       round.hasMoved = true;
+      await this.#aged.passOver(
+        tx,
+        { ...call, organization_id: round.organizationId },
+        [gate, ...others],
+        full,
+      );
       await moveCall(tx, call, full);
       await this.#uses.open(tx, [full]);
       return false;
     }
     await giveToCall(tx, call);
+    if (round.hasPassedOver) await forgetPassedOver(tx, [call.job_id]);
     round.free -= 1;
     tx.afterCommit(() => this.#running.wake(call.job_id));
     return true;
@@ -261,13 +271,14 @@ export class FreePlaces {
     }));
     const others = namesOf(works);
     if (!(await this.#lock(round, others))) return false;
-    const taken = await this.#uses.taken(tx, others);
+    const taken = await this.#aged.taken(tx, others);
     // Work that waits at the others has no turn here.
     const uses = Array.from(
       taken,
       ([name, n]) => [name, { taken: n, isContested: false }] as const,
     );
     const { passed, held } = passGates(works, new Map(uses));
+    await this.#passOver(round, works, held[0]);
     if (passed.length === 0) {
       await this.#moveAll(round, held);
       if (jobs.length < limit || limit >= ofTurnMax) return false;
@@ -281,7 +292,8 @@ export class FreePlaces {
     const taking = going
       .filter(({ id }) => gone.has(id))
       .map(({ id, gates }) => ({ id, gates: [own, ...gates] }));
-    await this.take(tx, taking, new Map(ids.map((id) => [id, organization_id])));
+    await takePlaces(tx, taking, new Map(ids.map((id) => [id, organization_id])));
+    if (round.hasPassedOver) await forgetPassedOver(tx, ids);
     round.free -= gone.size;
     const { queue, clock } = this.#context;
     const { turn } = round;
@@ -290,6 +302,20 @@ export class FreePlaces {
         sendHint(queue, job, `${job.epoch}-place-${clock.now()}-${turn}`);
     });
     return gone.size > 0;
+  }
+
+  /** Records that the first job of a turn that lacks a place at another gate is passed over. */
+  async #passOver(
+    round: Round,
+    works: readonly Passing[],
+    first: { readonly id: string; readonly gate: string } | undefined,
+  ): Promise<void> {
+    if (first === undefined) return;
+    const { tx, gate, organizationId: organization_id } = round;
+    round.hasPassedOver = true;
+    const others = works.find(({ id }) => id === first.id)?.gates ?? [];
+    const gates = [gate, ...others.map(({ name }) => name)];
+    await this.#aged.passOver(tx, { job_id: first.id, n: 0, organization_id }, gates, first.gate);
   }
 
   /** Moves jobs to the gates that are full. */

@@ -45,11 +45,12 @@ const aheadMs = 60_000;
 
 /** Whether a place keeps nothing going: its job has ended, or is held at a gate. */
 function hasNoUse({
+  is_held,
   status,
   held_by,
 }: Awaited<ReturnType<typeof listPlacesBehind>>[number]): boolean {
   if (status === null || isFinal(status)) return true;
-  return held_by !== null && (status === 'queued' || status === 'waiting');
+  return is_held > -2 && held_by !== null && (status === 'queued' || status === 'waiting');
 }
 
 export class GateSweep {
@@ -84,10 +85,10 @@ export class GateSweep {
     this.#after.gate = gates.length < rowsMax ? '' : (gates.at(-1)?.name ?? '');
     const names = gates.map(({ name }) => name);
     if (names.length === 0) return;
-    const counts = await this.#uses.taken(read, names);
+    const { taken } = await this.#uses.counts(read, names);
     const tooLong = await this.#uses.starts.tooLong(read, names);
     const isFree = (name: string) =>
-      tooLong.has(name) || (counts.get(name) ?? 0) < this.#limits.placesOf(name);
+      tooLong.has(name) || (taken.get(name) ?? 0) < this.#limits.placesOf(name);
     for (const name of names) if (isFree(name)) await this.#passOn(name);
     await this.#takeBack(names.filter((name) => !isFree(name)));
   }

@@ -5,8 +5,8 @@
 import type { Handle, Transaction } from '../../../adapters/database/database.ts';
 import type { Context } from '../../context/context.ts';
 import { GateTimers } from './gate-timers.ts';
-import { type GateUse, isOfStarts } from './gates.ts';
-import { countPlaces, findGates, openGates } from './places.store.ts';
+import { isOfStarts } from './gates.ts';
+import { countPlaces, openGates } from './places.store.ts';
 import { RateStarts } from './rate-starts.ts';
 import { TimedPauses } from './timed-pauses.ts';
 
@@ -21,26 +21,20 @@ export class GateUses {
     this.timers = new GateTimers(context.clock);
   }
 
-  /** How many places of the gates are taken, all while a gate is a pause under way; those without one may be left out. */
-  async taken(db: Handle, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    if (names.length === 0) return new Map();
+  /**
+   * How many places of the gates are taken, all while a gate is a pause under way; those without one may be left out. And which of
+   * the gates have passed over work that still waits.
+   */
+  async counts(db: Handle, names: readonly string[]) {
+    if (names.length === 0) return { taken: new Map<string, number>(), passedOver: [] };
     const rows = await countPlaces(db, { names });
+    const passedOver = rows.filter((row) => Number(row.passed_over) > 0).map(({ gate }) => gate);
     const taken = new Map(rows.map((row) => [row.gate, Number(row.taken)]));
     for (const [name, starts] of await this.starts.count(db, names))
       taken.set(name, (taken.get(name) ?? 0) + starts);
     for (const name of (await this.pauses.ends(db, names)).keys())
       taken.set(name, Number.POSITIVE_INFINITY);
-    return taken;
-  }
-
-  /** The same, and whether work waits there, for each of the gates. */
-  async of(db: Handle, names: readonly string[]): Promise<Map<string, GateUse>> {
-    if (names.length === 0) return new Map();
-    const taken = await this.taken(db, names);
-    const open = new Set((await findGates(db, { names })).map(({ name }) => name));
-    return new Map(
-      names.map((name) => [name, { taken: taken.get(name) ?? 0, isContested: open.has(name) }]),
-    );
+    return { taken, passedOver };
   }
 
   /** Records that work waits at the gates. */

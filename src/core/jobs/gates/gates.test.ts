@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { settableLimits } from '../../limits/limit-names.ts';
-import { gatesOf, isTurnOfCalls, lockOf, lowerPriorityOf } from './gates.ts';
+import { limitOfAgent, limitOfOrganization, settableLimits } from '../../limits/limit-names.ts';
+import { gatesOf, isTurnOfCalls, leavesPlace, lockOf, lowerPriorityOf } from './gates.ts';
 
 test.each([1, 2, 3, 4, 8, 16])(
   'where %i organizations go round, each has one of eight turns for a lower priority',
@@ -54,3 +54,27 @@ test('the gates of work of one key have a few locks, however many keys of client
     new Set(['web/v1.0/get', 'web/v1.0/get acme', 'web/v1.0/get key', ' acme', ' key']),
   );
 });
+
+const ofAgent = limitOfAgent('acme', 'x');
+const ofOrganization = limitOfOrganization('acme');
+const ofAll = 'concurrency of web/v1.0/get';
+const starts = 'rate of web/v1.0/get = 60';
+
+test.each([
+  [[ofAgent, ofOrganization, ofAll, starts], []],
+  [[ofOrganization, ofAll, starts], [ofAgent]],
+  [[ofAgent, ofOrganization, starts], []],
+  [[ofAll], [ofAgent, ofOrganization]],
+  [[starts], [ofAgent, ofOrganization, ofAll]],
+  [[], [ofAgent, ofOrganization, ofAll, starts]],
+])(
+  'a work of which the gates %j are full has places left at %j',
+  (full: string[], left: string[]) => {
+    const gates = [starts, ofAll, ofOrganization, ofAgent].map((name) => ({ name, limit: 2 }));
+    const taken = new Map(gates.map(({ name }) => [name, full.includes(name) ? 2 : 1]));
+
+    const leaving = gates.filter(({ name }) => leavesPlace(gates, taken, name));
+
+    expect(new Set(leaving.map(({ name }) => name))).toEqual(new Set(left));
+  },
+);

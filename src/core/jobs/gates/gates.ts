@@ -3,7 +3,7 @@
  * as the runs of one skill for one user. A job passes when each of its gates has a free place and nothing waits there; else it
  * is held at the first that has none. Pure: what is taken comes from the rows (`places.ts`).
  */
-import { ofWhom } from '../../limits/limit-names.ts';
+import { limitOfOrganization, ofWhom } from '../../limits/limit-names.ts';
 import type { LimitScope } from '../../skills/definition.ts';
 import type { SkillLimit } from '../../skills/limits.ts';
 import { type SkillColumns, skillKey } from '../../skills/registry.ts';
@@ -142,6 +142,29 @@ export function turnsOfHighest(turn: number, max: number): number {
   let turns = 1;
   while (turns < max && lowerPriorityOf(turn + turns) === null) turns += 1;
   return turns;
+}
+
+/** How many share a gate: 0 for the work of one of them, 1 for an organization's, 2 for that of all, 3 for starts. */
+function breadthOf(gate: string): number {
+  if (isOfStarts(gate)) return 3;
+  const [, , per = 'platform'] = limitOfSkill.exec(gate) ?? [];
+  if (limitOfSkill.test(gate)) return per === 'platform' ? 2 : Number(per === 'organization');
+  return Number(gate.startsWith(limitOfOrganization('')));
+}
+
+/**
+ * Whether a gate leaves a free place to a work that waits for places of several: once all gates that fewer share have one, too,
+ * for a place that many share is not to be idle while others are full.
+ */
+export function leavesPlace(
+  gates: readonly Gate[],
+  taken: ReadonlyMap<string, number>,
+  gate: string,
+): boolean {
+  const inOrder = gates.toSorted((a, b) => breadthOf(a.name) - breadthOf(b.name));
+  const full = inOrder.findIndex(({ name, limit }) => (taken.get(name) ?? 0) >= limit);
+  const at = inOrder.findIndex(({ name }) => name === gate);
+  return at >= 0 && (full < 0 || at < full);
 }
 
 /** Work that may begin, and the places that it takes. */

@@ -20,6 +20,9 @@ const workColumns = [
   'concurrency_key',
 ] as const;
 
+/** What a held job needs to be let go. */
+export const heldColumns = [...hintedColumns, 'epoch', ...workColumns, 'status'] as const;
+
 /** Whether a job may be held: a process of an earlier version leaves `held_by` on one that it claims. */
 export const waitsForTurn = sql<boolean>`status in ('queued', 'waiting')`;
 
@@ -122,7 +125,7 @@ export const listHeld = allRows<
 >()((db, p) =>
   db
     .selectFrom('jobs')
-    .select([...hintedColumns, 'epoch', ...workColumns, 'status'])
+    .select(heldColumns)
     .where('held_by', '=', p('gate'))
     .where('organization_id', '=', p('organization_id'))
     .where('priority', '>=', p('priority'))

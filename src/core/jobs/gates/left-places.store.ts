@@ -5,12 +5,12 @@ import { idInLocked, isIn } from '../../../adapters/database/ids-in.ts';
 import { allRows, listOf, statement } from '../../../adapters/database/statement.ts';
 import { waitsForTurn } from './held-jobs.store.ts';
 
-/** Places behind that of a job, with the status of their jobs, null where there is no job, and where these are held. */
+/** Places, and gates that have passed work over, behind that of a job, with the status of their jobs, null where there is no job, and where these are held. */
 export const listPlacesBehind = allRows<{ after: string; limit: number }>()((db, p) =>
   db
     .selectFrom('places')
     .leftJoin('jobs', 'jobs.id', 'places.job_id')
-    .select(['places.job_id', 'jobs.status', 'jobs.held_by'])
+    .select(['places.job_id', 'places.is_held', 'jobs.status', 'jobs.held_by'])
     .where('places.job_id', '>', p('after'))
     .orderBy('places.job_id')
     .limit(p('limit')),

@@ -31,13 +31,17 @@ export const tryLocks = firstRow<{ locks: readonly string[] }, Transaction>()((d
   ),
 );
 
-/** How many places of each of the gates are taken; gates without one have no row. */
+/** How many places of each of the gates are taken, and how many works it has passed over; gates without any have no row. */
 export const countPlaces = allRows<{ names: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('places')
-    .select((eb) => ['gate', eb.fn.countAll<number>().as('taken')])
+    .select([
+      'gate',
+      sql<number>`count(*) filter (where is_held = 1)`.as('taken'),
+      sql<number>`count(*) filter (where is_held = -2)`.as('passed_over'),
+    ])
     .where(isIn(dialect, sql.ref('gate'), listOf(p, 'names')))
-    .where('is_held', '=', sql.lit(1))
+    .where(sql<boolean>`is_held in (1, -2)`)
     .groupBy('gate'),
 );
 
@@ -135,7 +139,11 @@ export const listCalls = allRows<{ job_id: string }>()((db, p) =>
 );
 
 const forgetCall = statement<Call>()((db, p) =>
-  db.deleteFrom('places').where('job_id', '=', p('job_id')).where('n', '=', p('n')),
+  db
+    .deleteFrom('places')
+    .where('job_id', '=', p('job_id'))
+    // The latter where gates have passed it over.
+    .where(sql<boolean>`n in (${p('n')}, -1 - ${p('n')})`),
 );
 
 export function forgetPlacesOfCall(tx: Transaction, call: Call): Promise<void> {

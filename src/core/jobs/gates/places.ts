@@ -12,6 +12,7 @@ import type { LimitSettings } from '../../limits/limit-settings.ts';
 import type { SkillRegistry } from '../../skills/registry.ts';
 import type { ClaimedJob } from '../jobs.store.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
+import { AgedWorks } from './aged-works.ts';
 import { FreePlaces, namesOf } from './free-places.ts';
 import { GateLimits } from './gate-limits.ts';
 import { lockGates } from './gate-locks.ts';
@@ -35,6 +36,7 @@ import {
   listPlacesOfJobs,
 } from './places.store.ts';
 import { isRate } from './rates.ts';
+import { takePlaces } from './taken-places.ts';
 
 /** Transactions in which a changed limit lets jobs go; the sweep goes on with the others. */
 const roundsMax = 50;
@@ -58,6 +60,7 @@ interface Replacement {
 export class Places {
   readonly #context: Context;
   readonly #free: FreePlaces;
+  readonly #aged: AgedWorks;
   readonly #sweep: GateSweep;
   /** The limits and pauses that operators set. */
   readonly settings: LimitSettings;
@@ -75,7 +78,8 @@ export class Places {
     this.settings = settings;
     this.limits = new GateLimits(skills, settings);
     this.uses = new GateUses(context);
-    this.#free = new FreePlaces(context, running, this.limits, this.uses);
+    this.#aged = new AgedWorks(context, running, this.limits, this.uses);
+    this.#free = new FreePlaces(context, running, this.limits, this.uses, this.#aged);
     this.uses.timers.whenFree((gate) => this.#free.passOnAll(gate, roundsMax));
     this.#sweep = new GateSweep(context, this.#free, running, this.limits, this.uses);
   }
@@ -154,12 +158,8 @@ export class Places {
   ): Promise<ReadonlyMap<string, string>> {
     const names = namesOf(works);
     await lockGates(tx, names);
-    const { passed, held } = passGates(works, await this.uses.of(tx, names));
-    await this.#free.take(
-      tx,
-      passed,
-      new Map(works.map((work) => [work.id, work.organization_id])),
-    );
+    const { passed, held } = passGates(works, await this.#aged.usesOf(tx, names));
+    await takePlaces(tx, passed, new Map(works.map((work) => [work.id, work.organization_id])));
     await this.uses.open(tx, [...new Set(held.map(({ gate }) => gate))]);
     return new Map(held.map(({ id, gate }) => [id, gate]));
   }
@@ -187,7 +187,7 @@ export class Places {
     await this.lockGatesOf(tx, askingRows, askingRows);
     // One may have got its places, and its mark, while this transaction waited for the gates.
     const { own, owned } = await this.#ownOf(tx, asking);
-    const decided = passGates(asking, await this.uses.of(tx, names), owned);
+    const decided = passGates(asking, await this.#aged.usesOf(tx, names), owned);
     const byGate = Map.groupBy(decided.held, ({ gate }) => gate);
     for (const [gate, jobs] of byGate) {
       const wanted = jobs.map(({ id }) => id);
@@ -213,7 +213,7 @@ export class Places {
     claimed: readonly { readonly id: string; gated: number; readonly organization_id: string }[],
   ): Promise<void> {
     const byId = new Map(claimed.map((job) => [job.id, job.organization_id]));
-    await this.#free.take(
+    await takePlaces(
       tx,
       passed.filter(({ id }) => byId.has(id)),
       byId,
@@ -247,10 +247,13 @@ export class Places {
       // An earlier try may have been committed without a confirmation.
       const own = await listPlacesOfCall(tx, { job_id, n });
       if (own.length > 0) return own.every(({ is_held }) => is_held === 1);
-      const { passed, held } = passGates([{ id: job_id, gates }], await this.uses.of(tx, names));
+      const { passed, held } = passGates(
+        [{ id: job_id, gates }],
+        await this.#aged.usesOf(tx, names),
+      );
       const [full] = held;
       if (full === undefined) {
-        await this.#free.take(tx, passed, new Map([[job_id, organization_id]]), n);
+        await takePlaces(tx, passed, new Map([[job_id, organization_id]]), n);
         return true;
       }
       // It has no place while it waits: two calls that each have the place of the other would wait for ever.
