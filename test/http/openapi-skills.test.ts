@@ -96,6 +96,7 @@ test('says of each header of a request whether it may be repeated, as the platfo
     'x-user-id': 'alice',
     'idempotency-key': 'once',
     'x-conversation-id': newId(),
+    'x-conversation-mode': 'queue',
     'x-concurrency-key': 'client 7',
     prefer: 'wait=0',
     ...{ 'x-priority': 'high', 'x-expires-in': '3600', 'x-delay-seconds': '60' },

@@ -95,9 +95,11 @@ test('skills are functions: names in camel case lead to those in kebab case', as
 test('agent, user, conversation and idempotency key of a run are headers', async () => {
   const { client, calls } = clientOf([job('completed')]);
   const options = { agentId: 'a', userId: 'u', conversationId: 'c', idempotencyKey: 'k' };
-  await client.run(skill, {}, { ...options, headers: { 'x-request-id': 'r' } });
+  const conversationMode = 'queue' as const;
+  await client.run(skill, {}, { ...options, conversationMode, headers: { 'x-request-id': 'r' } });
   expect(Object.fromEntries(calls[0]?.headers ?? [])).toMatchObject({
     ...{ 'x-agent-id': 'a', 'x-user-id': 'u', 'x-conversation-id': 'c' },
+    'x-conversation-mode': 'queue',
     ...{ 'idempotency-key': 'k', 'x-request-id': 'r' },
   });
 });

@@ -17,6 +17,11 @@ export interface RunOptions extends CallOptions {
   readonly userId?: string | undefined;
   /** The conversation that it continues. */
   readonly conversationId?: string | undefined;
+  /**
+   * While another job of the conversation has not ended: `queue` has the run begin after it; with `reject`, the default, the
+   * request fails with 409.
+   */
+  readonly conversationMode?: 'queue' | 'reject' | undefined;
   /** It does not begin before this moment. */
   readonly runAt?: Date | string | undefined;
   /** It does not begin before so many seconds have passed; instead of `runAt`. */
@@ -123,6 +128,7 @@ async function accept(
     'x-agent-id': agentId,
     'x-user-id': userId,
     'x-conversation-id': conversationId,
+    'x-conversation-mode': options.conversationMode,
     'x-run-at': runAt instanceof Date ? runAt.toISOString() : runAt,
     'x-delay-seconds': delaySeconds?.toString(),
     'x-expires-in': expiresInSeconds?.toString(),

@@ -9,6 +9,7 @@ import type { RunStarter } from '../../core/executors/pool.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
 import type { JobFeed } from '../../core/jobs/feed.ts';
 import { Places } from '../../core/jobs/gates/places.ts';
+import { NextInConversation } from '../../core/jobs/in-conversation/next-in-conversation.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
 import { type RunPace, runPace } from '../../core/jobs/runs/attempt.ts';
 import { Performer } from '../../core/jobs/runs/perform.ts';
@@ -71,6 +72,7 @@ export function composeJobRuns(
     waitEnds,
     waitKinds,
     places,
+    inConversation: new NextInConversation(context, slices.skills),
   });
   const claimedBy = randomInt(1, 2 ** 31);
   const unconfirmed = openUnconfirmedClaims(context, settler, running, claimedBy);

@@ -129,6 +129,7 @@ function storable(content: string): string {
   return isCleanText(content) ? content : JSON.stringify(content);
 }
 
+export type { ConversationRow };
 export const lockConversations = lock;
 export const endConversations = endAndCount;
 

@@ -13,12 +13,7 @@ import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { normalPriority } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
-import {
-  addMessages,
-  beginConversations,
-  continueConversation,
-  lockConversations,
-} from '../conversations/record.ts';
+import { addMessages, beginConversations, continueConversation } from '../conversations/record.ts';
 import type { NewEvent } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
 import {
@@ -28,15 +23,11 @@ import {
   type KeysOfBatch,
   takeKeys,
 } from './idempotency.ts';
+import { type ConversationMode, isOfConversation } from './in-conversation/conversation-gates.ts';
+import { type HeldConversations, heldConversations } from './in-conversation/held-conversations.ts';
 import { roundsOf } from './job-keys/job-key-rounds.ts';
 import { type HeldJobKeys, holdJobKeys, type JobKey } from './job-keys/job-keys.ts';
-import {
-  type ClaimedJob,
-  findUserOfConversation,
-  type JobRow,
-  jobCounts,
-  type NewJob,
-} from './jobs.store.ts';
+import { type ClaimedJob, type JobRow, jobCounts, type NewJob } from './jobs.store.ts';
 import { messageText } from './message-text.ts';
 import { queueOf, sendHint } from './queues.ts';
 import type { Settler } from './settle.ts';
@@ -68,6 +59,8 @@ export interface WorkRequest {
   readonly parent?: Parent;
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
   readonly conversationId?: string | undefined;
+  /** What it does while another job of the conversation has not ended; `reject` where it is left out. */
+  readonly conversationMode?: ConversationMode | undefined;
   readonly idempotency?: IdempotencyKey | undefined;
   /** The key by which it is one of a kind. */
   readonly jobKey?: JobKey | undefined;
@@ -111,6 +104,8 @@ export type Acceptance =
   | { readonly kind: 'key_reused' }
   /** Another run of the conversation that it continues has not ended. */
   | { readonly kind: 'conversation_active' }
+  /** As many jobs wait in the conversation as may. */
+  | { readonly kind: 'conversation_full' }
   /** The conversation that it continues is another user's. */
   | { readonly kind: 'other_user' };
 
@@ -163,7 +158,7 @@ async function acceptAll(
   const { clock, writer } = context;
   const now = clock.now();
   // All of them are locked first, in the same order as settle locks them.
-  const held = await heldConversations(tx, requests);
+  const held = await heldConversations(tx, settler, requests);
   const made = requests.map((request) => newJob(request, now, held));
   const keys = await takeKeys(tx, keyedOf(requests, made), now);
   const jobKeys = await jobKeysOf(tx, requests, made, now);
@@ -186,9 +181,11 @@ async function acceptAll(
     if (acceptance.kind !== 'accepted') continue;
     jobs.push(job);
     const continued = held.get(request.conversationId ?? '');
-    if (continued !== undefined) {
-      await continueConversation(tx, continued, now, writer);
-      held.set(continued.id, { ...continued, status: 'active' });
+    if (continued === undefined) continue;
+    if (continued.status === 'active') continued.waitIn(job);
+    else {
+      await continueConversation(tx, continued.row, now, writer);
+      continued.begin(job, settler.parts.inConversation.mayBeFollowed(job));
     }
   }
   await keys.record(tx);
@@ -236,18 +233,21 @@ function withJobKey(
 
 /** What becomes of a request, after the earlier ones of its batch. A refused request takes no key. */
 function acceptanceOf(
-  { conversationId, idempotency }: WorkRequest,
+  { conversationId, conversationMode = 'reject', idempotency }: WorkRequest,
   job: NewJob,
   held: HeldConversations,
   keys: KeysOfBatch<NewJob>,
 ): Acceptance {
   const conversation = conversationId === undefined ? undefined : held.get(conversationId);
   if (conversationId !== undefined && !conversation) throw notFound('Conversation');
-  const user = conversation?.user;
-  if (user !== undefined && user !== job.user_id) return { kind: 'other_user' };
+  if (conversation?.isForOther(job)) return { kind: 'other_user' };
   const earlier = idempotency && keys.holder(idempotency);
   if (idempotency && earlier) return repeated(earlier, idempotency);
-  if (conversation?.status === 'active') return { kind: 'conversation_active' };
+  if (conversation?.status === 'active') {
+    if (conversationMode === 'reject' || !conversation.takesMore)
+      return { kind: 'conversation_active' };
+    if (!conversation.hasRoomFor(job)) return { kind: 'conversation_full' };
+  }
   // The job of the earlier request is gone.
   if (idempotency && !keys.isFree(idempotency)) return { kind: 'key_reused' };
   return { kind: 'accepted', job };
@@ -331,19 +331,7 @@ function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey)
   return { kind: 'replayed', job: earlier.job };
 }
 
-type HeldConversations = Awaited<ReturnType<typeof heldConversations>>;
-
-/** The conversations that requests continue, by id, each with the user whose it is. */
-async function heldConversations(tx: Transaction, requests: readonly WorkRequest[]) {
-  const ids = requests.flatMap(({ conversationId }) => conversationId ?? []);
-  const rows = ids.length === 0 ? [] : await lockConversations(tx, ids);
-  const held = new Map<string, (typeof rows)[number] & { readonly user: string | undefined }>();
-  for (const row of rows) {
-    const first = await findUserOfConversation(tx, { conversationId: row.id });
-    held.set(row.id, { ...row, user: first?.user_id });
-  }
-  return held;
-}
+const isInTurn = ({ held_by }: NewJob) => !held_by || !isOfConversation(held_by);
 
 /** Records the conversations that jobs begin, and the user's message of each job. */
 async function recordBeginnings(
@@ -361,7 +349,8 @@ async function recordBeginnings(
   );
   await addMessages(
     tx,
-    jobs.map((job) => ({
+    // One that waits in its conversation gets its message when it is let go.
+    jobs.filter(isInTurn).map((job) => ({
       conversation_id: job.conversation_id,
       job_id: job.id,
       role: 'user',

@@ -19,6 +19,7 @@ import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
 import { type IdempotencyKey, idempotencyMs } from './idempotency.ts';
+import { waitingBytesMax, waitingMax } from './in-conversation/conversation-gates.ts';
 import { jobKeyText, timingWith } from './job-keys/job-keys.ts';
 import { refuseTiming, type TimingNames, timingText } from './timing.ts';
 import { timingNames } from './timing-headers.ts';
@@ -38,7 +39,14 @@ export interface Target {
 export interface ExecutionOptions
   extends Pick<
     WorkRequest,
-    'userId' | 'isForUser' | 'triggerType' | 'priority' | 'timing' | 'concurrencyKey' | 'jobKey'
+    | 'userId'
+    | 'isForUser'
+    | 'triggerType'
+    | 'priority'
+    | 'timing'
+    | 'concurrencyKey'
+    | 'jobKey'
+    | 'conversationMode'
   > {
   /** The field of the request's body that the input is; by default the input is the body. */
   readonly inputField?: string;
@@ -202,6 +210,7 @@ export class Execution {
       agentOverrides,
       retryOf: null,
       conversationId,
+      conversationMode: options.conversationMode,
       idempotency,
       jobKey,
       timing,
@@ -214,11 +223,12 @@ export class Execution {
  * The options as part of the fingerprint of a request. Those that are not given are no part of it: a repeat of a request
  * that an earlier version has accepted has the same fingerprint.
  */
-function optionsText({ timing, jobKey, priority }: ExecutionOptions): string {
+function optionsText({ timing, jobKey, priority, conversationMode }: ExecutionOptions): string {
   const ofTiming = timing === undefined ? '' : timingText(timing);
   const ofKey = jobKey === undefined ? '' : jobKeyText(jobKey);
   const ofPriority = priority === undefined ? '' : `\npriority ${priority}`;
-  return ofTiming + ofKey + ofPriority;
+  const ofMode = conversationMode === undefined ? '' : `\nmode ${conversationMode}`;
+  return ofTiming + ofKey + ofPriority + ofMode;
 }
 
 /**
@@ -315,7 +325,13 @@ export function refuseContinuing(
   if (acceptance.kind === 'conversation_active') {
     throw new PlatformError(
       'conflict',
-      `Another run of the conversation ${id} has not ended: wait for it, or cancel it`,
+      `Another run of the conversation ${id} has not ended: wait for it, cancel it, or send x-conversation-mode: queue`,
+    );
+  }
+  if (acceptance.kind === 'conversation_full') {
+    throw new PlatformError(
+      'conflict',
+      `As many messages wait in the conversation ${id} as may: ${waitingMax}, or ${waitingBytesMax} bytes. Wait for one of them, or cancel one`,
     );
   }
   if (acceptance.kind === 'other_user') {
@@ -326,7 +342,10 @@ export function refuseContinuing(
   }
 }
 
-type Continued = Exclude<Acceptance, { kind: 'conversation_active' | 'other_user' }>;
+type Continued = Exclude<
+  Acceptance,
+  { kind: 'conversation_active' | 'conversation_full' | 'other_user' }
+>;
 
 /** How a request to run a skill was answered. */
 export interface Executed {

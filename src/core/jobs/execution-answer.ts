@@ -19,6 +19,11 @@ import { invalid, isUnavailable } from '../../kernel/errors.ts';
 import { type Priority, priorities } from '../../kernel/priority.ts';
 import type { Executed, ExecutionOptions } from './execute.ts';
 import { concurrencyKeyMax } from './gates/gates.ts';
+import {
+  type ConversationMode,
+  conversationModes,
+  waitingMax,
+} from './in-conversation/conversation-gates.ts';
 import { jobKeyHeaders, jobKeyOfHeaders } from './job-keys/job-key-headers.ts';
 import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
@@ -34,7 +39,10 @@ export const executionHeaders = {
     'Repeats with the same key within 24 hours make no second job.',
   ),
   'x-conversation-id': OnceGiven(
-    'A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations.',
+    'A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations.',
+  ),
+  'x-conversation-mode': OnceGiven(
+    `What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to ${waitingMax} jobs wait in the order of acceptance. 400 validation_error for anything else.`,
   ),
   'x-priority': OnceGiven(
     `${priorities.join(', ')}: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else.`,
@@ -63,6 +71,7 @@ export function executionOptions(request: FastifyRequest, caller: Caller): Execu
   return {
     ...userFor(request, caller),
     priority: priorityOf(request),
+    conversationMode: conversationModeOf(request),
     triggerType: 'api',
     idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
     concurrencyKey: concurrencyKeyOf(request),
@@ -77,6 +86,14 @@ function priorityOf(request: FastifyRequest): number | undefined {
   const priority = priorities.indexOf(name as Priority);
   if (priority === -1) throw invalid('x-priority', `must be one of ${priorities.join(', ')}`);
   return priority;
+}
+
+function conversationModeOf(request: FastifyRequest): ConversationMode | undefined {
+  const mode = onceGiven(request, 'x-conversation-mode');
+  if (mode === undefined || conversationModes.some((one) => one === mode)) {
+    return mode as ConversationMode | undefined;
+  }
+  throw invalid('x-conversation-mode', `must be one of ${conversationModes.join(', ')}`);
 }
 
 function concurrencyKeyOf(request: FastifyRequest): string | undefined {

@@ -13,7 +13,10 @@ export const jobFilters = {
     ...TriggerType,
     description: 'Jobs that were started in this way.',
   }),
-  conversation_id: Type.Optional({ ...Id, description: 'Jobs of this conversation.' }),
+  conversation_id: Type.Optional({
+    ...Id,
+    description: 'Jobs of this conversation, also those that wait in it.',
+  }),
   parent_job_id: Type.Optional({ ...Id, description: 'Jobs that the run of this job started.' }),
   batch_id: Type.Optional({ ...Id, description: 'Jobs of this batch.' }),
   user_id: Type.Optional(FilterText('Jobs for this user, whom x-user-id named.')),

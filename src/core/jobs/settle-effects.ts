@@ -83,9 +83,12 @@ export async function recordEffects(
     tx,
     ended.flatMap((one) => messagesOf(one, now)),
   );
+  // After the messages of the ended jobs: those of the next ones are later.
+  const goingOn = await parts.inConversation.follow(tx, ended.map(jobOf), now);
+  const closed = ended.filter(({ job }) => !goingOn.has(job.conversation_id));
   await endConversations(
     tx,
-    ended.map(({ job, transition }) => ({
+    closed.map(({ job, transition }) => ({
       id: job.conversation_id,
       status: transition.status === 'completed' ? 'completed' : 'failed',
     })),

@@ -34,6 +34,7 @@ import {
   type Unclaimed,
 } from './families.ts';
 import type { Places } from './gates/places.ts';
+import type { NextInConversation } from './in-conversation/next-in-conversation.ts';
 import { listReplacedUnbegun, recordReplaced } from './job-keys/job-keys.store.ts';
 import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
 import type { RunningJobs } from './runs/running-jobs.ts';
@@ -99,6 +100,7 @@ interface SettlerParts {
   readonly waitEnds: WaitEnds;
   readonly waitKinds: WaitKinds;
   readonly places: Places;
+  readonly inConversation: NextInConversation;
 }
 
 export class Settler {

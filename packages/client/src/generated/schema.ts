@@ -4019,7 +4019,7 @@ export interface components {
             trigger_type?: "api" | "scheduled" | "webhook";
             /**
              * Format: uuid
-             * @description Jobs of this conversation.
+             * @description Jobs of this conversation, also those that wait in it.
              */
             conversation_id?: string;
             /**
@@ -4081,7 +4081,7 @@ export interface components {
             trigger_type?: "api" | "scheduled" | "webhook";
             /**
              * Format: uuid
-             * @description Jobs of this conversation.
+             * @description Jobs of this conversation, also those that wait in it.
              */
             conversation_id?: string;
             /**
@@ -7545,7 +7545,7 @@ export interface operations {
                 skill_version?: string;
                 /** @description Jobs that were started in this way. */
                 trigger_type?: "api" | "scheduled" | "webhook";
-                /** @description Jobs of this conversation. */
+                /** @description Jobs of this conversation, also those that wait in it. */
                 conversation_id?: string;
                 /** @description Jobs that the run of this job started. */
                 parent_job_id?: string;
@@ -8572,8 +8572,10 @@ export interface operations {
                 "x-user-id"?: string;
                 /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
-                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
+                /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
+                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                "x-conversation-mode"?: string;
                 /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-priority"?: string;
                 /** @description For skills that limit their runs per client-key: runs of the organization with the same text, of 1 to 200 characters, count together, and those without the header. It may be sent once: 400 validation_error where it is repeated. */
@@ -8635,8 +8637,10 @@ export interface operations {
                 "x-user-id"?: string;
                 /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
-                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
+                /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
+                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                "x-conversation-mode"?: string;
                 /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-priority"?: string;
                 /** @description For skills that limit their runs per client-key: runs of the organization with the same text, of 1 to 200 characters, count together, and those without the header. It may be sent once: 400 validation_error where it is repeated. */

@@ -19,6 +19,7 @@ interface RunOptions extends TargetOptions, AwaitOptions {
   readonly agent?: string;
   readonly user?: string;
   readonly conversation?: string;
+  readonly conversationMode?: string;
   readonly idempotencyKey?: string;
   readonly at?: string;
   readonly delay?: string;
@@ -49,6 +50,10 @@ export function addRunCommands(program: Command, io: Io): void {
     .option('--agent <id>', 'the agent that runs it')
     .option('--user <name>', 'the user on whose behalf it runs')
     .option('--conversation <id>', 'a conversation to continue')
+    .option(
+      '--conversation-mode <mode>',
+      'while another job of it has not ended: queue, or reject (default)',
+    )
     .option('--at <timestamp>', 'it does not begin before that: ISO 8601 with a time zone')
     .option('--delay <seconds>', 'it does not begin before so many seconds have passed')
     .option('--expires-in <seconds>', 'it is cancelled if it has not begun by then')
@@ -86,6 +91,7 @@ async function runSkill(
     ...given('x-agent-id', agent),
     ...given('x-user-id', user),
     ...given('x-conversation-id', conversation),
+    ...given('x-conversation-mode', options.conversationMode),
     ...given('x-run-at', at),
     ...given('x-delay-seconds', delay),
     ...given('x-expires-in', expiresIn),

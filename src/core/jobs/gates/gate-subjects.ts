@@ -1,5 +1,6 @@
 /** What a gate is about, in words: as operators know it. Pure. */
 import { ofWhom } from '../../limits/limit-names.ts';
+import { isOfConversation } from '../in-conversation/conversation-gates.ts';
 import { waitingFor } from './gates.ts';
 
 /** The skill, organization, agent or API key that has a limit or a pause. */
@@ -12,9 +13,9 @@ export interface GateSubject {
 
 const ofSkill = /^(?:concurrency|rate|pause|pause after a refusal) of ([^/\s]+\/[^/\s]+\/[^/\s]+)/;
 
-/** A limit of a skill counts for many users, keys or organizations: as a reason it is one. */
+/** A limit of a skill counts for many users, keys or organizations, and there are many conversations: as a reason it is one. */
 export function limitNameOf(gate: string): string {
-  return ofSkill.test(gate) ? waitingFor(gate) : gate;
+  return ofSkill.test(gate) || isOfConversation(gate) ? waitingFor(gate) : gate;
 }
 
 /** Whose limit or pause it is, null of an unknown one; `limit` is by `limitNameOf`. */

@@ -5,6 +5,7 @@
  */
 import { idFloor } from '../../../kernel/ids.ts';
 import type { Context } from '../../context/context.ts';
+import { isOfConversation } from '../in-conversation/conversation-gates.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
 import { isFinal } from '../states.ts';
 import { callsToFail, type WaitingCall } from './circles.ts';
@@ -169,7 +170,7 @@ export class GateSweep {
     if (begun.length > 0) await database.write((tx) => freeBegun(tx, begun));
     const held = await listGatesOfHeld(read, { after: this.#after.held, limit: rowsMax });
     this.#after.held = held.length < rowsMax ? '' : (held.at(-1)?.name ?? '');
-    const names = held.map(({ name }) => name);
+    const names = held.map(({ name }) => name).filter((name) => !isOfConversation(name));
     const known = new Set((await findGates(read, { names })).map(({ name }) => name));
     const lost = names.filter((name) => !known.has(name));
     if (lost.length > 0) await database.write((tx) => openGates(tx, lost));

@@ -192,7 +192,8 @@ export class Admission {
     const gated: (Passing & { organization_id: string; job: NewJob })[] = [];
     for (const job of jobs) {
       const gates = places.limits.gatesOf(job);
-      if (gates.length === 0) continue;
+      // One that waits in its conversation asks its gates when it is let go.
+      if (gates.length === 0 || job.held_by) continue;
       job.gated = 1;
       job.held_by = null;
       job.concurrency_key ??= null;

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { Transaction } from '../../../adapters/database/database.ts';
 import { idIn } from '../../../adapters/database/ids-in.ts';
 import { allRows, firstRow, listOf, statement } from '../../../adapters/database/statement.ts';
+import { behindPrefix } from '../in-conversation/conversation-jobs.store.ts';
 import { hintedColumns } from '../jobs.store.ts';
 
 /** The terms of the index of jobs that may expire. */
@@ -83,7 +84,14 @@ export const setPriority = firstRow<{ id: string; priority: number }, Transactio
 export const setRunAt = firstRow<{ id: string; run_at: number }, Transaction>()((db, p) =>
   db
     .updateTable('jobs')
-    .set({ run_at: p('run_at'), due_at: p('run_at'), held_by: null })
+    .set({
+      run_at: p('run_at'),
+      due_at: p('run_at'),
+      // Its gates decide anew; the turns of its conversation are not theirs.
+      held_by: sql<
+        string | null
+      >`case when held_by like ${sql.lit(`${behindPrefix}%`)} then held_by end`,
+    })
     .where('id', '=', p('id'))
     .where('status', '=', sql.lit('queued'))
     .where((eb) =>

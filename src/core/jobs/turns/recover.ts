@@ -102,6 +102,7 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
       () => this.#later.announce(),
       () => this.#gates.sweep(),
       () => this.#settler.cancelRest(),
+      () => this.#settler.parts.inConversation.sweep(),
     ];
   }
 

@@ -1,0 +1,15 @@
+/**
+ * What holds a job that waits for its turn in a conversation. It looks like a gate, but has no places: the end of the job before it
+ * lets the next one go (`next-in-conversation.ts`). Pure.
+ */
+import { behindPrefix } from './conversation-jobs.store.ts';
+
+/** What a request does while another job of the conversation has not ended. */
+export const conversationModes = ['queue', 'reject'] as const;
+export type ConversationMode = (typeof conversationModes)[number];
+
+/** Jobs that wait in one conversation, and the bytes of their inputs. */
+export const waitingMax = 20;
+export const waitingBytesMax = 4 * 1024 * 1024;
+
+export const isOfConversation = (gate: string) => gate.startsWith(behindPrefix);

@@ -1,0 +1,75 @@
+/** The queries on the unended jobs of conversations: one of them runs, and the others wait behind it. */
+import { sql } from 'kysely';
+import type { Transaction } from '../../../adapters/database/database.ts';
+import { isIn } from '../../../adapters/database/ids-in.ts';
+import { allRows, firstRow, listOf } from '../../../adapters/database/statement.ts';
+import { hintedColumns } from '../jobs.store.ts';
+
+/** What all names begin with that hold jobs in conversations; the words are shown, without what is behind ` = `. */
+export const behindPrefix = 'the job before it in its conversation = ';
+
+/** What holds a job behind an earlier one of its conversation. */
+export const behindOthersOf = (conversationId: string) => `${behindPrefix}${conversationId}`;
+
+/**
+ * The jobs of conversations that have begun, or may, and have not ended; each conversation has one at most. It has the last message,
+ * because a job that waits behind another one gets its first message when it is let go.
+ */
+export const listRunning = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
+  db
+    .selectFrom('conversations')
+    .innerJoin('jobs', (join) =>
+      join.on(
+        'jobs.id',
+        '=',
+        sql<string>`(select job_id from messages where conversation_id = conversations.id
+          order by id desc limit 1)`,
+      ),
+    )
+    .select([
+      'jobs.id',
+      'jobs.conversation_id',
+      'jobs.organization_id',
+      'jobs.skill_category',
+      'jobs.skill_name',
+      'jobs.skill_version',
+    ])
+    .where(isIn(dialect, sql.ref('conversations.id'), listOf(p, 'ids')))
+    .where('jobs.due_at', 'is not', null),
+);
+
+/** The jobs that gates of conversations hold, in the order in which they were accepted. */
+export const listWaiting = allRows<{ gates: readonly string[] }>()((db, p, dialect) =>
+  db
+    .selectFrom('jobs')
+    .select(['id', 'conversation_id', 'user_id', 'for_user'])
+    .select(sql<number>`octet_length(input)`.as('bytes'))
+    .where(isIn(dialect, sql.ref('held_by'), listOf(p, 'gates')))
+    .where('status', '=', sql.lit('queued'))
+    .orderBy('id'),
+);
+
+/** Lets a job go that a gate of its conversation holds; undefined where it is no longer held. */
+export const letGo = firstRow<{ id: string; gate: string }, Transaction>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ held_by: null })
+    .where('id', '=', p('id'))
+    // By its id: no index has this expression.
+    .where(sql<boolean>`held_by || '' = ${p('gate')}`)
+    .where('status', '=', sql.lit('queued'))
+    .returning([...hintedColumns, 'conversation_id', 'epoch', 'run_at', 'input']),
+);
+
+/** The gates behind a name, up to another one, that hold jobs. */
+export const listGatesBetween = allRows<{ after: string; to: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select('held_by')
+    .distinct()
+    .where('held_by', '>', p('after'))
+    .where('held_by', '<', p('to'))
+    .where('status', '=', sql.lit('queued'))
+    .orderBy('held_by')
+    .limit(p('limit')),
+);

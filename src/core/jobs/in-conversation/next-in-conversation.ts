@@ -1,0 +1,112 @@
+/**
+ * The turns of jobs in one conversation. A job that was accepted behind another one waits until that has ended, however it
+ * ended. The transaction of the end lets the next one go, in the order of acceptance, and records its message: so the messages of a
+ * conversation are in the order of its jobs, and a job is not shown what comes after it. Conversations of skills that continue
+ * none have no such jobs, and pay nothing.
+ */
+import type { Transaction } from '../../../adapters/database/database.ts';
+import type { Context } from '../../context/context.ts';
+import {
+  addMessages,
+  type ConversationRow,
+  continueConversation,
+  lockConversations,
+} from '../../conversations/record.ts';
+import { lookupOf, type SkillColumns, type SkillRegistry } from '../../skills/registry.ts';
+import { holdJobs } from '../jobs.store.ts';
+import { messageText } from '../message-text.ts';
+import { hintInTime } from '../turns/later.ts';
+import {
+  behindOthersOf,
+  behindPrefix,
+  letGo,
+  listGatesBetween,
+  listRunning,
+  listWaiting,
+} from './conversation-jobs.store.ts';
+
+/** Conversations of which one sweep reads. */
+const sweptMax = 500;
+
+type ConversationJob = SkillColumns & {
+  readonly organization_id: string;
+  readonly conversation_id: string;
+};
+
+export class NextInConversation {
+  readonly #context: Context;
+  readonly #skills: SkillRegistry;
+  /** Behind which gate the next sweep goes on. */
+  #after = behindPrefix;
+
+  constructor(context: Context, skills: SkillRegistry) {
+    this.#context = context;
+    this.#skills = skills;
+  }
+
+  /** Whether jobs may wait behind this one: its skill continues conversations, or is not known here. */
+  mayBeFollowed(job: SkillColumns & Pick<ConversationJob, 'organization_id'>): boolean {
+    const skill = this.#skills.definition(...lookupOf(job.organization_id, job));
+    return skill?.continuesConversations !== false;
+  }
+
+  /**
+   * Lets the next jobs go in the conversations of jobs that have ended in this transaction; the ids of the conversations that
+   * stay active.
+   */
+  async follow(
+    tx: Transaction,
+    ended: readonly ConversationJob[],
+    now: number,
+  ): Promise<ReadonlySet<string>> {
+    const ids = ended.flatMap((job) => (this.mayBeFollowed(job) ? [job.conversation_id] : []));
+    if (ids.length === 0) return new Set();
+    return this.#letGo(tx, [...new Set(ids)], now);
+  }
+
+  async #letGo(tx: Transaction, ids: readonly string[], now: number): Promise<Set<string>> {
+    const gates = ids.map(behindOthersOf);
+    // Jobs are locked before conversations.
+    await holdJobs(
+      tx,
+      (await listWaiting(tx, { gates })).map(({ id }) => id),
+    );
+    const rows = await lockConversations(tx, ids);
+    const conversations = new Map(rows.map((row) => [row.id, row]));
+    const active = new Set((await listRunning(tx, { ids })).map((job) => job.conversation_id));
+    for (const { id, conversation_id } of await listWaiting(tx, { gates })) {
+      const conversation = conversations.get(conversation_id);
+      if (conversation === undefined || active.has(conversation_id)) continue;
+      if (await this.#begin(tx, id, conversation, now)) active.add(conversation_id);
+    }
+    return active;
+  }
+
+  async #begin(tx: Transaction, id: string, conversation: ConversationRow, now: number) {
+    const conversation_id = conversation.id;
+    const job = await letGo(tx, { id, gate: behindOthersOf(conversation_id) });
+    if (job === undefined) return false;
+    await continueConversation(tx, conversation, now, this.#context.writer);
+    const content = messageText(job.input);
+    await addMessages(tx, [{ conversation_id, job_id: id, role: 'user', content, at: now }]);
+    const { queue } = this.#context;
+    const runAt = Number(job.run_at);
+    tx.afterCommit(() => hintInTime(queue, job, `${job.epoch}-turn-${now}`, runAt, now));
+    return true;
+  }
+
+  /** Lets jobs go that wait for none: a process of an earlier version has ended the job before them. */
+  async sweep(): Promise<void> {
+    const { database, clock } = this.#context;
+    const range = { after: this.#after, to: `${behindPrefix}g` };
+    const found = await listGatesBetween(database.read, { ...range, limit: sweptMax });
+    const gates = found.map(({ held_by }) => held_by as string);
+    this.#after = gates.length < sweptMax ? behindPrefix : (gates.at(-1) as string);
+    const ids = gates.map((gate) => gate.slice(behindPrefix.length));
+    if (ids.length === 0) return;
+    const running = await listRunning(database.read, { ids });
+    const active = new Set(running.map((job) => job.conversation_id));
+    const left = ids.filter((id) => !active.has(id));
+    if (left.length > 0) await database.write((tx) => this.#letGo(tx, left, clock.now()));
+  }
+}

@@ -1,0 +1,220 @@
+/** Jobs that wait for their turn in a conversation, on every database (docs/decisions/conversations.md). */
+import { describe, expect, test } from 'vitest';
+import type { AcceptedJob, WorkRequest } from '../../src/core/jobs/accept.ts';
+import { waitingMax } from '../../src/core/jobs/in-conversation/conversation-gates.ts';
+import { behindOthersOf } from '../../src/core/jobs/in-conversation/conversation-jobs.store.ts';
+import { type Engine, engines } from '../support/databases.ts';
+import { deadlocksIn } from '../support/deadlocks.ts';
+import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+
+const behind = (job: AcceptedJob, fields: Partial<WorkRequest> = {}): Partial<WorkRequest> => ({
+  conversationId: job.conversation_id,
+  conversationMode: 'queue',
+  ...fields,
+});
+
+/** A world in which `test/v1.0/echo` continues conversations. */
+async function talking(engine: Engine, options: Parameters<typeof jobsWorld>[1] = {}) {
+  const world = await jobsWorld(engine, options);
+  const echo = world.skills.active('default', 'test', 'v1.0', 'echo');
+  await world.skills.register([{ ...echo, continuesConversations: true }]);
+  return world;
+}
+
+const statusOf = async ({ conversations }: JobsWorld, job: AcceptedJob) =>
+  (await conversations.get('default', job.conversation_id)).status;
+const inputsOf = async (world: JobsWorld, job: AcceptedJob) =>
+  (await world.messages(job)).flatMap(({ role, content }) => (role === 'user' ? [content] : []));
+
+describe.each(await engines())('on $name', (engine) => {
+  test('a job behind another one begins once that has ended, in the order of acceptance', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const second = await world.submit(behind(first, { input: '{"n":2}' }));
+    const third = await world.submit(behind(first, { input: '{"n":3}', priority: 0 }));
+
+    expect(await world.attempt(second.id, completed())).toBe(false);
+    const shown = await world.jobs.get('default', second.id);
+    expect(shown).toMatchObject({
+      status: 'queued',
+      waiting_for: 'the job before it in its conversation',
+    });
+    expect(await inputsOf(world, first)).toEqual(['{"a":1}']);
+    world.hints.length = 0;
+    await world.attempt(first.id, completed());
+
+    expect(world.hints).toHaveLength(1);
+    expect(await world.row(second.id)).toMatchObject({ held_by: null });
+    expect(await world.attempt(third.id, completed())).toBe(false);
+    expect(await statusOf(world, first)).toBe('active');
+    expect(await world.attempt(second.id, completed({ two: true }))).toBe(true);
+    expect(await world.attempt(third.id, completed({ three: true }))).toBe(true);
+    expect(await statusOf(world, first)).toBe('completed');
+    expect((await world.messages(first)).map(({ job_id }) => job_id)).toEqual(
+      [first, first, second, second, third, third].map(({ id }) => id),
+    );
+  });
+
+  test.each([
+    ['fails', (world: JobsWorld, id: string) => world.attempt(id, failed({ retryable: false }))],
+    ['is cancelled', (world: JobsWorld, id: string) => world.jobs.cancel('default', id)],
+  ])('it begins also where the job before it %s', async (_, end) => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const second = await world.submit(behind(first));
+
+    await end(world, first.id);
+
+    expect(await world.attempt(second.id, completed())).toBe(true);
+    expect(await statusOf(world, first)).toBe('completed');
+  });
+
+  test('it waits while the job before it is tried again', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const second = await world.submit(behind(first));
+
+    await world.attempt(first.id, failed());
+
+    expect(await world.attempt(second.id, completed())).toBe(false);
+    world.clock.advance(60_000);
+    await world.attempt(first.id, completed());
+    expect(await world.attempt(second.id, completed())).toBe(true);
+  });
+
+  test('one that is cancelled while it waits lets nothing go, and says nothing', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const second = await world.submit(behind(first, { input: '{"n":2}' }));
+    const third = await world.submit(behind(first, { input: '{"n":3}' }));
+
+    await world.jobs.cancel('default', second.id);
+
+    expect(await statusOf(world, first)).toBe('active');
+    expect(await world.attempt(third.id, completed())).toBe(false);
+    await world.attempt(first.id, completed());
+    expect(await world.attempt(third.id, completed())).toBe(true);
+    expect(await inputsOf(world, first)).toEqual(['{"a":1}', '{"n":3}']);
+  });
+
+  test('its moment may be changed while it waits, and it goes on waiting', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const second = await world.submit(behind(first));
+
+    await world.jobs.change('default', second.id, { run_at: null });
+
+    expect(await world.attempt(second.id, completed())).toBe(false);
+    await world.attempt(first.id, completed());
+    expect(await world.attempt(second.id, completed())).toBe(true);
+  });
+
+  test('beyond the most that may wait a request is refused, and takes no Idempotency-Key', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const more = (n: number) =>
+      world.request(
+        behind(first, { idempotency: { owner: 'o', key: `${n}`, fingerprint: `${n}` } }),
+      );
+
+    const answers = await Promise.all(
+      Array.from({ length: waitingMax + 2 }, (_, n) => world.accept(more(n))),
+    );
+
+    const kinds = answers.map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(waitingMax);
+    expect(kinds.filter((kind) => kind === 'conversation_full')).toHaveLength(2);
+    expect(await world.accept(more(0))).toMatchObject({ kind: 'replayed' });
+    await world.attempt(first.id, completed());
+    expect(await world.accept(more(waitingMax))).toMatchObject({ kind: 'accepted' });
+  });
+
+  test('their inputs are bounded together', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const input = JSON.stringify('x'.repeat(3 * 1024 * 1024));
+
+    expect(await world.accept(world.request(behind(first, { input })))).toMatchObject({
+      kind: 'accepted',
+    });
+    const refused = await world.accept(world.request(behind(first, { input })));
+    expect(refused).toEqual({ kind: 'conversation_full' });
+  });
+
+  test('is refused for another user than the one for whom a job waits, and made for that one', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    await world.submit(behind(first, { userId: 'ada', isForUser: true }));
+
+    const other = world.request(behind(first, { userId: 'bob', isForUser: true }));
+    expect(await world.accept(other)).toEqual({ kind: 'other_user' });
+    const unnamed = await world.submit(behind(first));
+    expect(await world.row(unnamed.id)).toMatchObject({ user_id: 'ada', for_user: 1 });
+  });
+
+  test('nothing waits behind a job of a skill that continues no conversations', async () => {
+    const world = await jobsWorld(engine);
+    const first = await world.submit();
+
+    expect(await world.accept(world.request(behind(first)))).toEqual({
+      kind: 'conversation_active',
+    });
+  });
+
+  test('the sweep lets a job go that was left behind one that has ended', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const second = await world.submit(behind(first));
+    // As a process of an earlier version ends a job.
+    const gate = behindOthersOf(first.conversation_id);
+    await world.database.write((tx) =>
+      tx.kysely.updateTable('jobs').set({ held_by: null }).where('id', '=', second.id).execute(),
+    );
+    await world.attempt(first.id, completed());
+    await world.database.write((tx) =>
+      tx.kysely.updateTable('jobs').set({ held_by: gate }).where('id', '=', second.id).execute(),
+    );
+
+    await world.recovery.sweep();
+
+    expect(await world.row(second.id)).toMatchObject({ held_by: null, status: 'queued' });
+    expect(await statusOf(world, first)).toBe('active');
+    expect(await inputsOf(world, first)).toHaveLength(2);
+    await world.recovery.sweep();
+    expect(await inputsOf(world, first)).toHaveLength(2);
+  });
+
+  test('many that queue, end and are cancelled at once do not deadlock, and none is lost', async () => {
+    const place = await engine.place();
+    const world = await talking(engine, { database: await place.open() });
+    // SQLite is for one process.
+    const other =
+      engine.name === 'SQLite'
+        ? world
+        : await talking(engine, { database: await place.open(), clock: world.clock });
+    const firsts: AcceptedJob[] = [];
+    for (let i = 0; i < 8; i += 1) firsts.push(await world.submit());
+
+    const accepted = await Promise.all([
+      ...firsts.flatMap((first) => [world.submit(behind(first)), other.submit(behind(first))]),
+      ...firsts.map(({ id }) => world.attempt(id, completed())),
+    ]);
+    const waiting = accepted.filter((one): one is AcceptedJob => typeof one === 'object');
+    await Promise.all([
+      ...waiting.map(({ id }, i) => (i % 2 === 0 ? world : other).attempt(id, completed())),
+      ...waiting
+        .filter((_, i) => i % 3 === 0)
+        .map(({ id }) => world.jobs.cancel('default', id).catch(() => {})),
+    ]);
+    for (let round = 0; round < 3; round += 1) {
+      for (const { id } of waiting) await world.attempt(id, completed());
+    }
+
+    const open = world.database.read.kysely.selectFrom('jobs').where('due_at', 'is not', null);
+    expect(await open.select('id').execute()).toEqual([]);
+    for (const first of firsts) expect(await statusOf(world, first)).not.toBe('active');
+    await world.database.close();
+    await other.database.close();
+    if (engine.name === 'PostgreSQL') expect(await deadlocksIn(place.at)).toBe(0);
+  });
+});
