@@ -1,7 +1,7 @@
 /**
- * The two protocols that models are asked by, as their public documentation has them and written by
- * hand, so that no client's idea of them comes in: chat completions (OpenAI) and messages
- * (Anthropic). Requests are judged as strictly as the real ones are.
+ * The protocols that models are asked by, as their public documentation has them and written by hand, so that no client's
+ * idea of them comes in: chat completions and responses (OpenAI; `scripted-responses.ts`) and messages (Anthropic).
+ * Requests are judged as strictly as the real ones are.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of many shapes
@@ -14,6 +14,8 @@ export interface Content {
   /** Signed, as messages have it; a chat has its text alone, as `reasoning_content`. */
   readonly thinking?: { readonly text: string; readonly signature: string } | undefined;
   readonly text: string;
+  /** Whether the text is a refusal, which messages cannot say. */
+  readonly isRefusal?: boolean;
   readonly toolCalls: readonly {
     readonly id: string;
     readonly name: string;
@@ -35,7 +37,10 @@ export interface ReportedUsage {
 export type Finish = 'stop' | 'tool-calls' | 'length' | 'content-filter';
 
 export interface Protocol {
+  readonly name: string;
   readonly path: string;
+  /** The messages of a request as they stand in its body. */
+  dialogue(body: Body): Body[];
   system(body: Body): string;
   /** The texts of the results of tools with which the dialogue ends. */
   toolResults(body: Body): string[];
@@ -54,10 +59,10 @@ export interface Protocol {
   errorEvent(message: string): string;
 }
 
-const name = /^[a-zA-Z0-9_-]{1,64}$/;
+export const name = /^[a-zA-Z0-9_-]{1,64}$/;
 
 /** Text in pieces of `size` characters; none for an empty text. */
-function cut(text: string, size: number): string[] {
+export function cut(text: string, size: number): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length; at += size) pieces.push(text.slice(at, at + size));
   return pieces;
@@ -71,6 +76,8 @@ const chatFinish: Record<Finish, string> = {
 };
 
 export const chat: Protocol = {
+  name: 'chat',
+  dialogue: (body) => body.messages,
   path: '/v1/chat/completions',
   system: (body) =>
     body.messages
@@ -110,7 +117,7 @@ export const chat: Protocol = {
     }
     return unanswered.size > 0 ? 'messages: calls without a result' : null;
   },
-  whole: ({ id, model, thinking, text, toolCalls, finish, usage }) => ({
+  whole: ({ id, model, thinking, text, isRefusal, toolCalls, finish, usage }) => ({
     id,
     object: 'chat.completion',
     created: 1_700_000_000,
@@ -120,7 +127,8 @@ export const chat: Protocol = {
         index: 0,
         message: {
           role: 'assistant',
-          content: text === '' ? null : text,
+          content: text === '' || isRefusal === true ? null : text,
+          ...(isRefusal === true ? { refusal: text } : {}),
           ...(thinking === undefined ? {} : { reasoning_content: thinking.text }),
           ...(toolCalls.length > 0
             ? {
@@ -162,7 +170,9 @@ export const chat: Protocol = {
         ...cut(content.thinking?.text ?? '', size).map((part) =>
           chunk({ reasoning_content: part, content: null }),
         ),
-        ...cut(content.text, size).map((part) => chunk({ content: part })),
+        ...cut(content.text, size).map((part) =>
+          chunk(content.isRefusal ? { content: null, refusal: part } : { content: part }),
+        ),
         ...calls.map((call) => chunk({ tool_calls: [call] })),
       ],
       tail: [
@@ -210,6 +220,8 @@ const stopReason: Record<Finish, string> = {
 };
 
 export const messages: Protocol = {
+  name: 'messages',
+  dialogue: (body) => body.messages,
   path: '/v1/messages',
   system: (body) =>
     typeof body.system === 'string'
@@ -357,7 +369,7 @@ function resultText(block: Body): string {
     : (block.content ?? []).map((part: Body) => part.text).join('');
 }
 
-function named(type: string, data: object): string {
+export function named(type: string, data: object): string {
   return `event: ${type}\n${event({ type, ...data })}`;
 }
 

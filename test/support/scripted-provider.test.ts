@@ -299,5 +299,5 @@ test('a script may call tools and answer with their results', async () => {
 });
 
 test('any other path is not found', async () => {
-  expect((await post('/v1/responses', {})).status).toBe(404);
+  expect((await post('/v1/completions', {})).status).toBe(404);
 });

@@ -1,6 +1,6 @@
 /**
  * A provider of models whose answers a test writes: a real HTTP server on the loopback device that
- * speaks chat completions and messages, streamed and not, and fails as told. It records what it was
+ * speaks chat completions, responses and messages, streamed and not, and fails as told. It records what it was
  * asked and how each exchange ended, and says what it counted, so that a ledger can be held to it.
  */
 import { once } from 'node:events';
@@ -16,13 +16,16 @@ import {
   type Protocol,
   type ReportedUsage,
 } from './scripted-protocols.ts';
+import { responses } from './scripted-responses.ts';
 import { waitFor } from './wait-for.ts';
 
 /** How a request is answered. Without anything: an empty text. */
 export interface Reply {
   readonly text?: string;
+  /** Whether the text is a refusal; in chat completions and responses. */
+  readonly isRefusal?: boolean;
   /**
-   * Before the text; the signature only in messages. As DeepSeek does, a chat then refuses a dialogue
+   * Before the text; the signature in messages, and as the encrypted content of responses. As DeepSeek does, a chat then refuses a dialogue
    * with an answer's calls of tools without its `reasoning_content`.
    */
   readonly thinking?: { readonly text: string; readonly signature: string };
@@ -71,10 +74,10 @@ export type Fault =
 export interface ScriptedRequest {
   /** From 0, in the order of arrival. */
   readonly index: number;
-  readonly protocol: 'chat' | 'messages';
+  readonly protocol: string;
   readonly model: string;
   readonly system: string;
-  /** As they stand in the body. */
+  /** As they stand in the body; of responses, the items of its input. */
   readonly messages: readonly Body[];
   /** Names of the tools on offer. */
   readonly tools: readonly string[];
@@ -139,7 +142,7 @@ export async function startScriptedProvider(
 ): Promise<ScriptedProvider> {
   const requests: Recording[] = [];
   /** What was thought before a call of a tool, by the call's id. */
-  const thoughts = new Map<string, string>();
+  const thoughts: Thoughts = new Map();
   let script = options.script ?? answering('Hello.');
   const server = createServer((message, response) => {
     response.on('error', () => {});
@@ -151,7 +154,7 @@ export async function startScriptedProvider(
   });
 
   async function handle(message: IncomingMessage, response: ServerResponse): Promise<void> {
-    const protocol = [chat, messages].find(({ path }) => path === message.url);
+    const protocol = [chat, messages, responses].find(({ path }) => path === message.url);
     const body = parsed(await textOf(message));
     if (protocol === undefined || message.method !== 'POST') {
       return sendJson(response, 404, { error: { message: `no ${message.method} ${message.url}` } });
@@ -159,7 +162,7 @@ export async function startScriptedProvider(
     const complaint =
       body === undefined
         ? 'the body is not JSON'
-        : (protocol.complaint(body) ?? (protocol === chat ? forgottenIn(body, thoughts) : null));
+        : (protocol.complaint(body) ?? forgottenIn(protocol, body, thoughts));
     if (complaint !== null) return sendJson(response, 400, protocol.errorBody(complaint));
     const request = recorded(requests.length, protocol, body, message);
     requests.push(request);
@@ -169,7 +172,7 @@ export async function startScriptedProvider(
     const reply = await script(request);
     const content = contentOf(reply, request);
     if (reply.thinking !== undefined) {
-      for (const { id } of content.toolCalls) thoughts.set(id, reply.thinking.text);
+      for (const { id } of content.toolCalls) thoughts.set(id, reply.thinking);
     }
     if (typeof reply.fault !== 'object') request.cost = costOf(reply, content, request);
     await send({ protocol, request, reply, content, response });
@@ -205,15 +208,32 @@ export async function startScriptedProvider(
 
 type Recording = { -readonly [K in keyof RecordedRequest]: RecordedRequest[K] };
 
+type Thoughts = Map<string, NonNullable<Reply['thinking']>>;
+
 /** What a dialogue leaves out of what was thought; null when it has everything. */
-function forgottenIn({ messages }: Body, thoughts: ReadonlyMap<string, string>): string | null {
-  for (const { role, tool_calls: calls = [], reasoning_content } of messages) {
+function forgottenIn(protocol: Protocol, body: Body, thoughts: Thoughts): string | null {
+  if (protocol === responses) return forgottenItemIn(body, thoughts);
+  if (protocol !== chat) return null;
+  for (const { role, tool_calls: calls = [], reasoning_content } of body.messages) {
     if (role !== 'assistant') continue;
     for (const { id } of calls) {
       const thought = thoughts.get(id);
-      if (thought !== undefined && thought !== reasoning_content) {
+      if (thought !== undefined && thought.text !== reasoning_content) {
         return 'The `reasoning_content` in the thinking mode must be passed back to the API.';
       }
+    }
+  }
+  return null;
+}
+
+/** Within an exchange the reasoning goes before the calls that it led to. */
+function forgottenItemIn({ input }: Body, thoughts: Thoughts): string | null {
+  const exchange = input.slice(1 + input.findLastIndex((item: Body) => item.role === 'user'));
+  const seen = new Set(exchange.map((item: Body) => item.encrypted_content));
+  for (const { type, call_id: id } of exchange) {
+    const thought = type === 'function_call' ? thoughts.get(id) : undefined;
+    if (thought !== undefined && !seen.has(thought.signature)) {
+      return `Item '${id}' of type 'function_call' was provided without its required 'reasoning' item.`;
     }
   }
   return null;
@@ -227,10 +247,10 @@ function recorded(
 ): Recording {
   return {
     index,
-    protocol: protocol === chat ? 'chat' : 'messages',
+    protocol: protocol.name,
     model: body.model,
     system: protocol.system(body),
-    messages: body.messages,
+    messages: protocol.dialogue(body),
     tools: protocol.toolNames(body),
     toolResults: protocol.toolResults(body),
     body,
@@ -253,6 +273,7 @@ function contentOf(reply: Reply, request: ScriptedRequest): Omit<Content, 'usage
     model: request.model,
     thinking: reply.thinking,
     text: reply.text ?? '',
+    isRefusal: reply.isRefusal ?? false,
     toolCalls,
     finish: reply.finish ?? (toolCalls.length > 0 ? 'tool-calls' : 'stop'),
   };

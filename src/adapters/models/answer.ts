@@ -74,6 +74,11 @@ export class AnswerSoFar {
     this.#addText(this.#thinkTags === null ? text : this.#thinkTags.push(text));
   }
 
+  /** Begins a part of the text with what its provider requires with it in later requests. */
+  beginText(signed: Signed | undefined): void {
+    if (signed !== undefined) this.#order.push({ type: 'text', length: 0, signed });
+  }
+
   /** Counts a piece of reasoning, which its reader keeps until it is whole. */
   spendReasoning(piece: string): void {
     this.#spend('reasoning', piece);
@@ -135,9 +140,9 @@ export class AnswerSoFar {
     if (delta === '') return;
     this.#texts.push(delta);
     const last = this.#order.at(-1);
-    if (last?.type === 'text') this.#order.pop();
-    const before = last?.type === 'text' ? last.length : 0;
-    this.#order.push({ type: 'text', length: before + delta.length });
+    if (last?.type === 'text') {
+      this.#order[this.#order.length - 1] = { ...last, length: last.length + delta.length };
+    } else this.#order.push({ type: 'text', length: delta.length });
     this.#onText(delta);
   }
 

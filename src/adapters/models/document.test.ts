@@ -13,7 +13,7 @@ import type { ModelAnswer, ModelCall, ModelError } from './model.ts';
 import { ProviderModels } from './models.ts';
 
 const chats = ['openai', 'ollama'];
-const kinds = [...chats, 'anthropic'];
+const kinds = [...chats, 'anthropic', 'responses'];
 const unknown = { prompt: null, completion: null };
 const nothing = { prompt: 0, completion: 0 };
 
@@ -31,7 +31,11 @@ function ask(kind: string, changes: Partial<ModelCall> = {}, idleMs = 10_000) {
   });
   return models.call({
     model: `${kind}/some-model`,
-    settings: { apiKey: 'sk-secret', baseUrl: provider.openaiBaseUrl },
+    settings: {
+      apiKey: 'sk-secret',
+      baseUrl: provider.openaiBaseUrl,
+      protocol: kind === 'responses' ? kind : null,
+    },
     system: '',
     messages: [{ role: 'user', text: 'Hello?' }],
     tools: [{ name: 'weather', description: 'Tells it.', parameters: { type: 'object' } }],

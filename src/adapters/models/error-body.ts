@@ -16,6 +16,8 @@ export function messageIn(error: unknown): string {
 /** The status of each kind of error, from the providers' documentation. */
 const statusOfKind: ReadonlyMap<unknown, number> = new Map([
   ['invalid_request_error', 400],
+  ['invalid_prompt', 400],
+  ['context_length_exceeded', 400],
   ['authentication_error', 401],
   ['invalid_api_key', 401],
   ['permission_error', 403],
@@ -33,7 +35,8 @@ const statusOfKind: ReadonlyMap<unknown, number> = new Map([
 
 /** The HTTP status that an error names, or that its kind stands for; null without one. */
 export function statusIn(document: Json): number | null {
-  const error = objectOf(document['error']) ?? document;
+  const response = objectOf(document['response']);
+  const error = objectOf(document['error']) ?? objectOf(response?.['error']) ?? document;
   for (const value of [error['status'], error['code'], error['type']]) {
     const status = statusOfKind.get(value) ?? Number(value);
     if (Number.isInteger(status) && status >= 400 && status <= 599) return status;

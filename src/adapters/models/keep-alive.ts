@@ -4,7 +4,14 @@
  */
 import { type Json, objectOf } from '../../kernel/json.ts';
 
-const pings: ReadonlySet<unknown> = new Set(['ping']);
+/** A response is created and in progress also where it waits, or where its request turns out to be refused. */
+const pings: ReadonlySet<unknown> = new Set([
+  'ping',
+  'keepalive',
+  'response.created',
+  'response.queued',
+  'response.in_progress',
+]);
 
 /** Whether the event says nothing, and is no beginning of an answer either. */
 export const isPing = ({ type }: Json): boolean => pings.has(type);
@@ -14,6 +21,7 @@ export function isKeepAlive(event: Json): boolean {
   if (isPing(event)) return true;
   const { type, choices, delta, usage, error } = event;
   if (!isEmpty(usage) || !isEmpty(error)) return false;
+  if (typeof delta === 'string') return delta === '';
   if (type === 'content_block_delta') return hasNothing(objectOf(delta) ?? {}, 'type');
   return Array.isArray(choices) && choices.every((choice) => saysNothing(objectOf(choice) ?? {}));
 }

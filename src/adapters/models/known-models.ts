@@ -156,18 +156,18 @@ export interface TakenSettings extends ChosenSettings {
   readonly notes: readonly string[];
 }
 
-/** The settings that the model supports, for a call with or without tools. */
+/** The settings that the model supports; chat completions refuse an effort beside the tools of some models. */
 export function takenSettings(
   model: string,
   { temperature, effort }: ChosenSettings,
-  hasTools: boolean,
+  isChatWithTools: boolean,
 ): TakenSettings {
   const refused = new Set(settingsFaults(model, { temperature, effort }).map(({ field }) => field));
   const notes = (['temperature', 'effort'] as const)
     .filter((name) => refused.has(name))
     .map((name) => `${model} does not take the ${name} that was asked for: it is left out`);
   const own = refused.has('effort') ? undefined : effort;
-  const withTools = hasTools ? knownModel(model)?.effortWithTools : undefined;
+  const withTools = isChatWithTools ? knownModel(model)?.effortWithTools : undefined;
   const isReplaced = withTools !== undefined && own !== 'none';
   const sent = isReplaced ? (withTools === 'none' ? 'none' : undefined) : own;
   if (sent !== own) notes.push(effortNote(model, sent));

@@ -25,7 +25,7 @@ import { ProviderModels } from './models.ts';
 import type { ProviderSettings } from './providers.ts';
 
 /** A provider of each kind. */
-const kinds = ['openai', 'anthropic', 'ollama'] as const;
+const kinds = ['openai', 'anthropic', 'ollama', 'responses'] as const;
 const key = 'sk-very-secret-key';
 const noon = Date.parse('2026-01-01T12:00:00Z');
 
@@ -54,7 +54,8 @@ function modelsFor(
 
 function settingsOf(model: string): ProviderSettings {
   const isAnthropic = model.startsWith('anthropic/');
-  return { apiKey: key, baseUrl: isAnthropic ? provider.anthropicBaseUrl : provider.openaiBaseUrl };
+  const baseUrl = isAnthropic ? provider.anthropicBaseUrl : provider.openaiBaseUrl;
+  return { apiKey: key, baseUrl, protocol: model.startsWith('responses/') ? 'responses' : null };
 }
 
 function callOf(kind: string, changes: Partial<ModelCall> = {}): ModelCall {
@@ -116,7 +117,8 @@ describe.each(kinds)('%s', (kind) => {
       model: 'some-model',
       tools: ['weather'],
     });
-    expect(body).toMatchObject({ stream: true, temperature: 0.3, max_tokens: 100 });
+    const max = kind === 'responses' ? 'max_output_tokens' : 'max_tokens';
+    expect(body).toMatchObject({ stream: true, temperature: 0.3, [max]: 100 });
     // Arguments that stream before they are validated would more often be invalid JSON.
     expect(JSON.stringify(body.tools)).not.toContain('eager');
     expect(`${headers['authorization'] ?? headers['x-api-key']}`).toContain(key);
@@ -182,6 +184,9 @@ describe.each(kinds)('%s', (kind) => {
     const { body } = lastRequest();
     if (kind === 'anthropic') {
       expect(body.output_config).toEqual({ format: { type: 'json_schema', schema } });
+    } else if (kind === 'responses') {
+      const format = { type: 'json_schema', name: 'answer', schema, strict: false };
+      expect(body.text).toEqual({ format });
     } else {
       expect(body.response_format).toEqual({
         type: 'json_schema',
@@ -636,6 +641,7 @@ test.each<[string, Record<string, unknown>]>([
 
     expect(lastRequest().body).not.toHaveProperty('response_format');
     expect(lastRequest().body).not.toHaveProperty('output_config');
+    expect(lastRequest().body).not.toHaveProperty('text');
     expect(lastRequest().tools).toEqual([]);
   }
 });

@@ -17,13 +17,13 @@ export interface Opaque {
 }
 export type OpaquePart =
   /** `length` characters of the message's text. */
-  | { readonly type: 'text'; readonly length: number }
+  | { readonly type: 'text'; readonly length: number; readonly signed?: Signed }
   | { readonly type: 'reasoning'; readonly text: string; readonly signed: Signed }
   | { readonly type: 'tool-call'; readonly id: string; readonly signed?: Signed };
 
 /** A part of a turn as it is sent. */
 export type TurnPart =
-  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'text'; readonly text: string; readonly signed: Signed | undefined }
   | { readonly type: 'reasoning'; readonly text: string; readonly signed: Signed }
   | CallPart;
 export interface CallPart {
@@ -47,7 +47,7 @@ export function partsOfTurn(model: string, message: AssistantMessage): TurnPart[
     else if (part.type === 'text') {
       const text = message.text.slice(from, from + part.length);
       from += part.length;
-      if (text !== '') parts.push({ type: 'text', text });
+      if (text !== '') parts.push({ type: 'text', text, signed: part.signed });
     } else if (part.type === 'tool-call') {
       const call = calls.get(part.id);
       if (call !== undefined) parts.push({ type: 'tool-call', call, signed: part.signed });
@@ -58,7 +58,7 @@ export function partsOfTurn(model: string, message: AssistantMessage): TurnPart[
 
 function plainPartsOf({ text, toolCalls }: AssistantMessage): TurnPart[] {
   const calls = toolCalls.map((call): TurnPart => ({ type: 'tool-call', call, signed: undefined }));
-  return text === '' ? calls : [{ type: 'text', text }, ...calls];
+  return text === '' ? calls : [{ type: 'text', text, signed: undefined }, ...calls];
 }
 
 /** The stored order; null when it belongs to another model or does not match the message. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ModelError } from './model.ts';
-import { accessTo, partsOfModel, providersFrom } from './providers.ts';
+import { accessTo, partsOfModel, providersFrom, speaksChat } from './providers.ts';
 
 const read = (environment: Record<string, string>) => {
   const { settings, faults } = providersFrom(environment);
@@ -121,7 +121,7 @@ test('a model is a provider and a name, which may have slashes', () => {
 });
 
 test.each([
-  ['openai', 'https://api.openai.com/v1', 'chat'],
+  ['openai', 'https://api.openai.com/v1', 'responses'],
   ['anthropic', 'https://api.anthropic.com/v1', 'messages'],
 ])('%s has a default base url', (provider, baseUrl, protocol) => {
   const access = accessTo(provider, { apiKey: 'k', baseUrl: null });
@@ -145,4 +145,45 @@ test.each(['a'.repeat(64), '1a', '-a', 'A'])('no provider has the name %s', (pro
   expect(failureOf(() => partsOfModel(`${provider}/x`))).toMatchObject({ fault: 'credentials' });
   const variable = `${provider.toUpperCase().replace('-', '_')}_BASE_URL`;
   if (provider !== 'A') expect(read({ [variable]: 'http://host/v1' }).settings).toEqual({});
+});
+
+test.each<[string, string | null, string | null, string]>([
+  ['openai', null, null, 'responses'],
+  ['openai', 'https://eu.api.openai.com/v1', null, 'responses'],
+  ['openai', 'https://gateway.example/v1', null, 'chat'],
+  ['openai', 'https://api.openai.com.example/v1', null, 'chat'],
+  ['openai', 'https://gateway.example/v1', 'responses', 'responses'],
+  ['openai', null, 'chat', 'chat'],
+  ['anthropic', 'https://gateway.example/v1', null, 'messages'],
+  ['ollama', 'http://127.0.0.1:11434/v1', null, 'chat'],
+  ['my-gateway', 'http://127.0.0.1:4000', 'messages', 'messages'],
+])('%s at %s with the protocol %s speaks %s', (provider, baseUrl, protocol, expected) => {
+  const settings = { apiKey: 'k', baseUrl, protocol };
+
+  expect(accessTo(provider, settings).protocol.name).toBe(expected);
+  expect(speaksChat(`${provider}/m`, settings)).toBe(expected === 'chat');
+});
+
+test('the protocol is in a variable of its own, and a fault of a known provider stops the start', () => {
+  const environment = {
+    OPENAI_PROTOCOL: 'chat',
+    ANTHROPIC_API_KEY: 'k',
+    ANTHROPIC_PROTOCOL: 'grpc',
+    VLLM_BASE_URL: 'http://host/v1',
+    VLLM_PROTOCOL: 'responses',
+    XAI_BASE_URL: 'http://host/v1',
+    XAI_PROTOCOL: 'soap',
+    HTTP_PROTOCOL: 'h2',
+  };
+  const { settings, faults } = read(environment);
+
+  expect(settings).toMatchObject({
+    openai: { apiKey: null, baseUrl: null, protocol: 'chat' },
+    vllm: { protocol: 'responses' },
+  });
+  expect(settings).not.toHaveProperty('http');
+  expect(faults).toEqual(['ANTHROPIC_PROTOCOL=…: expected one of chat, responses, messages']);
+  expect(failureOf(() => accessTo('xai', settings['xai'])).message).toBe(
+    'XAI_PROTOCOL is none of chat, responses, messages',
+  );
 });

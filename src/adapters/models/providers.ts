@@ -1,20 +1,24 @@
 /**
  * The providers of models in the environment, and the settings for a call of one. `openai` and
  * `anthropic` are known by name. Any other provider has its address in `<NAME>_BASE_URL` and speaks
- * OpenAI's chat protocol: Ollama, vLLM, LM Studio, a gateway. Such a variable may belong to another
- * program, so a fault in it is reported only to a call of that provider. No fault contains a value.
+ * OpenAI's chat protocol if `<NAME>_PROTOCOL` names no other: Ollama, vLLM, LM Studio, a gateway. Such a
+ * variable may belong to another program, so a fault in it is reported only to a call of that provider. No fault
+ * contains a value.
  */
 import { baseUrlFault } from '../../kernel/base-url.ts';
 import { ModelError } from './model.ts';
 import type { Protocol } from './protocol.ts';
 import { chat } from './protocols/chat.ts';
 import { messages } from './protocols/messages.ts';
+import { responses } from './protocols/responses.ts';
 
 /** The settings of a provider; null for a setting that is not set. */
 export interface ProviderSettings {
   readonly apiKey: string | null;
   /** The base of the protocol's paths, such as `https://host/v1`. */
   readonly baseUrl: string | null;
+  /** The name of the protocol that it speaks; that of the provider's own address by default. */
+  readonly protocol?: string | null | undefined;
   /** Whether the provider needs no key, even under a known name. */
   readonly isOpen?: boolean;
   /** Who has to correct the settings; the platform's operator by default. */
@@ -42,9 +46,15 @@ export interface EnvironmentProviders {
 }
 
 const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> = {
-  openai: { protocol: chat, baseUrl: 'https://api.openai.com/v1' },
+  openai: { protocol: responses, baseUrl: 'https://api.openai.com/v1' },
   anthropic: { protocol: messages, baseUrl: 'https://api.anthropic.com/v1' },
 };
+/** OpenAI's own addresses, also those of a region; others under its name are gateways, which all speak chat. */
+const isOpenAi = /^https:\/\/([a-z]+\.)?api\.openai\.com(\/|$)/;
+const protocols: ReadonlyMap<string, Protocol> = new Map(
+  [chat, responses, messages].map((protocol) => [protocol.name, protocol]),
+);
+const protocolNames = [...protocols.keys()].join(', ');
 /** The providers that need no address. */
 export const knownProviders: readonly string[] = Object.keys(known);
 /** The pattern of a provider's name, in models and in the paths of credentials. */
@@ -53,8 +63,8 @@ const namedAddress = /^([A-Z][A-Z0-9_]{0,62})_BASE_URL$/;
 const wellFormedModel = new RegExp(`^(${providerPattern})/(\\S.*)$`);
 
 /**
- * Reads `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, and
- * `<NAME>_BASE_URL` with `<NAME>_API_KEY`. A variable that is empty counts as not set.
+ * Reads `<NAME>_API_KEY`, `<NAME>_BASE_URL` and `<NAME>_PROTOCOL` of OpenAI, of Anthropic, and of each name with an
+ * address. A variable that is empty counts as not set.
  */
 export function providersFrom(
   environment: Readonly<Record<string, string | undefined>>,
@@ -67,9 +77,14 @@ export function providersFrom(
     const [keyName, urlName] = [`${name}_API_KEY`, `${name}_BASE_URL`];
     const [apiKey, baseUrl] = [valueIn(keyName), valueIn(urlName)];
     const slug = name.toLowerCase().replaceAll('_', '-');
-    if (baseUrl === null && (apiKey === null || !Object.hasOwn(known, slug))) continue;
-    settings.set(slug, { apiKey, baseUrl });
-    if (!Object.hasOwn(known, slug)) continue;
+    const protocol = valueIn(`${name}_PROTOCOL`);
+    const isKnown = Object.hasOwn(known, slug);
+    if (baseUrl === null && (!isKnown || (apiKey === null && protocol === null))) continue;
+    settings.set(slug, protocol === null ? { apiKey, baseUrl } : { apiKey, baseUrl, protocol });
+    if (!isKnown) continue;
+    if (protocol !== null && !protocols.has(protocol)) {
+      faults.push(`${name}_PROTOCOL=…: expected one of ${protocolNames}`);
+    }
     if (baseUrl !== null && baseUrlFault(baseUrl) !== null) {
       faults.push(
         `${urlName}=…: expected an http or https url without credentials, query and fragment`,
@@ -122,8 +137,26 @@ export function accessTo(provider: string, settings: ProviderSettings | undefine
       `The credentials for the provider ${provider} are no key of visible ASCII characters: ${howToSetKey({ provider, source })}`,
     );
   }
-  const protocol = own?.protocol ?? chat;
+  const protocol = protocolOf(provider, settings);
   return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl), source };
+}
+
+/** The protocol for a call of a provider. Throws a ModelError where it is none that there is. */
+function protocolOf(provider: string, settings: ProviderSettings | undefined): Protocol {
+  const name = settings?.protocol;
+  if (name != null) {
+    const protocol = protocols.get(name);
+    if (protocol !== undefined) return protocol;
+    throw unusable(`${variable(provider, 'PROTOCOL')} is none of ${protocolNames}`);
+  }
+  const address = settings?.baseUrl ?? null;
+  if (provider === 'openai' && address !== null && !isOpenAi.test(address)) return chat;
+  return Object.hasOwn(known, provider) ? (known[provider]?.protocol ?? chat) : chat;
+}
+
+/** Whether a model is called by chat completions. Throws a ModelError. */
+export function speaksChat(model: string, settings: ProviderSettings | undefined): boolean {
+  return protocolOf(partsOfModel(model).provider, settings) === chat;
 }
 
 /** Why a provider makes no vectors; null for one that may. */
@@ -141,14 +174,14 @@ export function howToSetKey({ provider, source }: Pick<Access, 'provider' | 'sou
   return `set ${variable(provider, 'API_KEY')}, or store credentials for the organization`;
 }
 
-function variable(provider: string, what: 'API_KEY' | 'BASE_URL'): string {
+function variable(provider: string, what: 'API_KEY' | 'BASE_URL' | 'PROTOCOL'): string {
   return `${provider.toUpperCase().replaceAll('-', '_')}_${what}`;
 }
 
 /** Anthropic's own clients take the address without `/v1`, others with it: both are accepted. */
 function addressOf(protocol: Protocol, baseUrl: string): string {
   const plain = baseUrl.replace(/\/+$/, '');
-  return protocol === chat || /\/v\d+$/.test(plain) ? plain : `${plain}/v1`;
+  return protocol !== messages || /\/v\d+$/.test(plain) ? plain : `${plain}/v1`;
 }
 
 function fitsHeader(key: string): boolean {

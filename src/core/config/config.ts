@@ -161,9 +161,10 @@ export function misspeltSettings(environment: Environment): Misspelt[] {
   const ofProviders = ['OPENAI', 'ANTHROPIC'].flatMap((name) => [
     `${name}_API_KEY`,
     `${name}_BASE_URL`,
+    `${name}_PROTOCOL`,
   ]);
   // Any name before these makes a provider.
-  const isProvider = (name: string) => /_(?:BASE_URL|API_KEY)$/.test(name);
+  const isProvider = (name: string) => /_(?:BASE_URL|API_KEY|PROTOCOL)$/.test(name);
   const files = new Set(secretFilesIn(environment));
   const isKnown = (name: string) => isProvider(name) || files.has(name);
   return misspeltVariables(environment, [...settings, ...ofProviders], isKnown);

@@ -148,8 +148,10 @@ export class Credentials {
     if ('fault' in own) throw new ModelError('credentials', own.fault);
     // The platform's address serves an organization's key; its key serves no other address.
     const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
+    // So does its protocol.
+    const protocol = own.baseUrl === null ? platform?.protocol : undefined;
     // A credential with an address and no key belongs to a provider that requires none.
-    return { ...own, baseUrl, isOpen: own.apiKey === null };
+    return { ...own, baseUrl, protocol, isOpen: own.apiKey === null };
   }
 
   /**

@@ -14,6 +14,7 @@ import {
   type ToolOffer,
   type Usage,
 } from '../../adapters/models/model.ts';
+import { speaksChat } from '../../adapters/models/providers.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
 import { yieldSlot } from '../jobs/runs/attempt.ts';
@@ -121,8 +122,8 @@ async function askUncut(
  * Whether a call reserves less than its whole answer, to leave room for others. How long a model reasons may depend on
  * the answer's limit, so where it reasons it does not; nor does a call whose answer was cut for it.
  */
-function leavesRoom({ generation, turn, model, tools }: TurnRequest): boolean {
-  const { effort } = takenSettings(model, generation.call, tools.length > 0);
+function leavesRoom({ generation, turn, model }: TurnRequest): boolean {
+  const { effort } = takenSettings(model, generation.call, false);
   return !reasonsWith(model, effort) && !generation.cuts.has(triesKey(turn, model));
 }
 
@@ -239,7 +240,9 @@ async function stream(
   { attempt, generation, model, messages, tools }: TurnRequest,
   call: BegunCall,
 ): Promise<ModelAnswer> {
-  const taken = settingsTaken(attempt, generation, model, tools.length > 0);
+  const settings = await settingsFor(attempt, model);
+  const isChatWithTools = tools.length > 0 && speaksChat(model, settings);
+  const taken = settingsTaken(attempt, generation, model, isChatWithTools);
   const batches = new TextBatches((text) =>
     report(attempt, { type: 'token', data: { step: call.n, text } }),
   );
@@ -248,7 +251,7 @@ async function stream(
       ...generation.call,
       ...taken,
       model,
-      settings: await settingsFor(attempt, model),
+      settings,
       messages,
       tools,
       maxOutputTokens: call.output,
@@ -264,10 +267,10 @@ function settingsTaken(
   attempt: ThinkingAttempt,
   { call, leftOut }: Generation,
   model: string,
-  hasTools: boolean,
+  isChatWithTools: boolean,
 ) {
   const { temperature, effort } = call;
-  const taken = takenSettings(model, { temperature, effort }, hasTools);
+  const taken = takenSettings(model, { temperature, effort }, isChatWithTools);
   for (const sentence of taken.notes) {
     if (!leftOut.has(sentence)) log(attempt, sentence);
     leftOut.add(sentence);

@@ -49,8 +49,8 @@ export class ChatCalls {
     for (const { id, name, input, signature } of this.#open.values()) {
       if (name === undefined && id === undefined && input.length === 0) continue;
       this.#answer.takeCall({
-        // Some servers send no ids; ids of different turns must differ, too.
-        id: id ?? `call_${randomUUID()}`,
+        // Some servers send no ids; ids of different turns must differ, too, and OpenAI takes 40 characters.
+        id: id ?? `call_${randomUUID().slice(0, 18)}`,
         name: name ?? noName,
         input: input.join(''),
         signed: signature === undefined ? undefined : { google: { thoughtSignature: signature } },

@@ -16,7 +16,8 @@ import {
 } from '../protocol.ts';
 import { ChatCalls } from './chat-calls.ts';
 import { reasoningOfAnswers } from './chat-reasoning.ts';
-import { isObjectSchema, isStrictSchema, openAiSchema } from './sent-schemas.ts';
+import { bearerOf, outputFormat } from './open-ai.ts';
+import { openAiSchema } from './sent-schemas.ts';
 
 export const chat: Protocol = {
   name: 'chat',
@@ -27,16 +28,9 @@ export const chat: Protocol = {
   eventsOf: (document) => [chunkOf(document)],
 };
 
-function bearerOf(apiKey: string | null): Record<string, string> {
-  return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
-}
-
 function bodyOf(call: ModelCall, name: string): Json {
   const { temperature, effort, schema, tools } = call;
-  const format =
-    schema !== undefined && isObjectSchema(schema)
-      ? { name: 'answer', schema, strict: isStrictSchema(schema) }
-      : undefined;
+  const format = outputFormat(schema);
   const isNewer = call.model.startsWith('openai/') && isReasoningModel(name);
   return {
     model: name,

@@ -53,7 +53,7 @@ interface Turn {
 }
 
 /** Turns of the user and of the model take turns: results of tools are the user's. */
-function turnsOf({ model, messages }: Pick<ModelCall, 'model' | 'messages'>): Turn[] {
+function turnsOf({ model, messages }: ModelCall): Turn[] {
   const turns: Turn[] = [];
   for (const message of messages) {
     const role = message.role === 'assistant' ? 'assistant' : 'user';

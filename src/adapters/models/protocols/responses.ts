@@ -1,0 +1,115 @@
+/**
+ * Responses: OpenAI's protocol for its present models, which refuse tools beside an effort in chat completions. Nothing
+ * is stored at the provider: reasoning comes encrypted, and goes back with the calls of tools that it led to.
+ */
+import { type Json, objectOf } from '../../../kernel/json.ts';
+import type { AssistantMessage, ModelCall } from '../model.ts';
+import {
+  acceptableId,
+  acceptableInputText,
+  acceptableName,
+  partsOfTurn,
+  type TurnPart,
+} from '../prompt.ts';
+import type { Protocol } from '../protocol.ts';
+import { bearerOf, outputFormat } from './open-ai.ts';
+import { ResponsesReader } from './responses-reader.ts';
+import { openAiSchema } from './sent-schemas.ts';
+
+/** Characters of the id of a call; a call of another provider's model may have a longer one. */
+const callIdMax = 64;
+
+export const responses: Protocol = {
+  name: 'responses',
+  path: '/responses',
+  headersOf: bearerOf,
+  bodyOf,
+  readerFor: (answer) => new ResponsesReader(answer),
+  eventsOf,
+};
+
+function bodyOf(call: ModelCall, name: string): Json {
+  const { effort, schema, tools } = call;
+  const format = outputFormat(schema);
+  return {
+    model: name,
+    instructions: call.system || undefined,
+    input: inputOf(call),
+    max_output_tokens: call.maxOutputTokens,
+    temperature: call.temperature,
+    reasoning: effort && { effort },
+    text: format && { format: { type: 'json_schema', ...format } },
+    tools: tools.length === 0 ? undefined : tools.map(toolOf),
+    store: false,
+    include: neverReasons(name) ? undefined : ['reasoning.encrypted_content'],
+    stream: true,
+  };
+}
+
+/** OpenAI's older models refuse to be asked for their reasoning. */
+function neverReasons(name: string): boolean {
+  return /^(gpt-[34]|chatgpt-|gpt-5(\.\d+)?-chat)/.test(name);
+}
+
+/** Without `strict` the provider would change the schema of a tool. */
+function toolOf({ name, description, parameters }: ModelCall['tools'][number]): Json {
+  const schema = openAiSchema(parameters);
+  return { type: 'function', name, description, parameters: schema, strict: false };
+}
+
+function inputOf({ model, messages }: ModelCall): Json[] {
+  // The provider ignores the reasoning of earlier exchanges.
+  const exchange = messages.findLastIndex(({ role }) => role === 'user');
+  return messages.flatMap((message, i): Json[] => {
+    if (message.role === 'user') return [{ role: 'user', content: message.text }];
+    if (message.role === 'assistant') return itemsOf(model, message, i > exchange);
+    // Whether it is an error is in the text.
+    const call_id = callIdOf(message.callId);
+    return [{ type: 'function_call_output', call_id, output: message.text }];
+  });
+}
+
+/** The items of an answer. The provider refuses reasoning that nothing follows. */
+function itemsOf(model: string, message: AssistantMessage, hasReasoning: boolean): Json[] {
+  const parts = partsOfTurn(model, message);
+  const last = parts.findLastIndex(({ type }) => type !== 'reasoning');
+  return parts
+    .slice(0, last + 1)
+    .filter(({ type }) => hasReasoning || type !== 'reasoning')
+    .map(itemOf);
+}
+
+function itemOf(part: TurnPart): Json {
+  const own = part.signed?.['openai'];
+  switch (part.type) {
+    case 'text':
+      return { role: 'assistant', content: part.text, ...own };
+    case 'reasoning':
+      return { type: 'reasoning', ...own };
+    case 'tool-call': {
+      const { id, name, input } = part.call;
+      return {
+        type: 'function_call',
+        call_id: callIdOf(id),
+        name: acceptableName(name),
+        arguments: acceptableInputText(input),
+      };
+    }
+  }
+}
+
+function callIdOf(id: string): string {
+  return acceptableId(id).slice(0, callIdMax);
+}
+
+/** Each item is read when it is done, and so is the response. */
+function eventsOf(document: Json): Json[] {
+  const { output, status } = document;
+  if (!Array.isArray(output)) return [document];
+  const items = output.map((item, output_index) => ({
+    type: 'response.output_item.done',
+    output_index,
+    item: objectOf(item),
+  }));
+  return [...items, { type: `response.${status ?? 'completed'}`, response: document }];
+}
