@@ -21,8 +21,10 @@ import {
   installPackages,
   readPacked,
 } from '../support/installed-packages.ts';
+import { firstLines, Newcomer } from '../support/newcomer.ts';
 import { adminSecret, clientOf } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
+import { startRegistry } from '../support/registry.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -70,6 +72,23 @@ test('hold compiled code with its types, a licence and a README, and nothing tha
   const options = { cwd: installed.platform };
   expect(globSync('console/dist/*licen*', options).sort()).toEqual(licences);
 });
+
+test('the first lines of the README work in an empty folder, with a registry of the packages', async () => {
+  const registry = await startRegistry(join(root, 'dist-packages'));
+  const newcomer = new Newcomer(registry.url);
+  onTestFinished(() => {
+    registry.close();
+    newcomer.leave();
+  });
+  const [trying = '', installing = '', own = ''] = firstLines();
+
+  await newcomer.interrupt(await newcomer.start(trying));
+  const [code] = await once(newcomer.type(installing), 'close');
+  expect(code).toBe(0);
+  const platform = await newcomer.start(own);
+  expect(await newcomer.shout()).toMatchObject({ status: 'completed', output: { text: 'READY' } });
+  await newcomer.interrupt(platform);
+}, 240_000);
 
 test('an installation takes less than 200 MB in less than 1,500 files', () => {
   const files = globSync('node_modules/**/*', { cwd: installed.directory, withFileTypes: true })
