@@ -120,7 +120,7 @@ describe.each(await engines())('on $name', (engine) => {
     const work = { ...row, skill_name: 'limited', user_id: 'a', concurrency_key: 'b' };
     const gates = places.limits.gatesOf(work);
     const claim = { ...row, gated: 1 };
-    expect(await places.takeForCall({ claim, n: 3, gates })).toBe(false);
+    expect(await places.takeForCall({ claim, n: 3, within: [], gates })).toBe(false);
 
     await goOn(24);
     expect(await places.callsOf(id)).toEqual(new Map([[3, false]]));
@@ -140,7 +140,7 @@ describe.each(await engines())('on $name', (engine) => {
     const ofB = places.limits.gatesOf({ ...row, ...needing(), concurrency_key: 'b' });
     const gates = ofB.filter(({ name }) => name.includes('client-key'));
 
-    await places.takeForCall({ claim: row, n: 3, gates });
+    await places.takeForCall({ claim: row, n: 3, within: [], gates });
     await goOn(4);
 
     expect(await places.callsOf(id)).toEqual(new Map([[3, true]]));

@@ -987,7 +987,10 @@ describe.each(await engines())('on $name', (engine) => {
       return {
         id,
         take: (n: number, ...names: string[]) =>
-          places.takeForCall({ claim, n, gates: gatesOf(names) }),
+          places.takeForCall({ claim, n, within: [], gates: gatesOf(names) }),
+        /** The same for a call within those of the numbers. */
+        takeWithin: (within: number[], n: number, name: string) =>
+          places.takeForCall({ claim, n, within, gates: gatesOf([name]) }),
         give: (n: number) => places.releaseCall(claim, n),
         placed: async () =>
           [...(await places.callsOf(id))].flatMap(([n, isPlaced]) => (isPlaced ? [n] : [])),
@@ -1101,6 +1104,51 @@ describe.each(await engines())('on $name', (engine) => {
         expect(await rowsLeft(world)).toEqual([]);
       },
     );
+
+    test('of runs that wait for each other with calls within calls the latest one fails', async () => {
+      const world = await worldOf([], { clock: manualClock(new Date().toISOString()) });
+      for (const name of ['a', 'b']) await world.settler.parts.places.setPlaces(name, 1);
+      const [one, two] = [await runIn(world), await runIn(world)];
+      expect(await one.take(1, 'a')).toBe(true);
+      expect(await two.take(1, 'b')).toBe(true);
+      expect(await one.takeWithin([1], 2, 'b')).toBe(false);
+      expect(await two.takeWithin([1], 2, 'a')).toBe(false);
+      world.clock.advance(10_000);
+
+      await world.recovery.sweep();
+
+      expect(await one.calls()).toEqual({ 1: true, 2: false });
+      expect(await two.calls()).toEqual({ 1: true });
+      await two.give(1);
+      expect(await one.calls()).toEqual({ 1: true, 2: true });
+      for (const run of [one, two]) await run.end();
+    });
+
+    test('a circle is found behind hundreds of other calls that wait', async () => {
+      const world = await worldOf([], { clock: manualClock(new Date().toISOString()) });
+      for (const name of ['a', 'b', 'x']) await world.settler.parts.places.setPlaces(name, 1);
+      const [other, one, two] = [await runIn(world), await runIn(world), await runIn(world)];
+      expect(await other.take(1, 'x')).toBe(true);
+      expect(await one.take(1, 'a')).toBe(true);
+      expect(await two.take(1, 'b')).toBe(true);
+      expect(await one.takeWithin([1], 2, 'b')).toBe(false);
+      await world.database.write((tx) => {
+        const row = { gate: 'x', job_id: other.id, organization_id: 'default', is_held: 0 };
+        const numbers = Array.from({ length: 600 }, (_, i) => i + 10);
+        return tx.insert(
+          'places',
+          numbers.map((n) => ({ ...row, n, since: newId() })),
+        );
+      });
+      expect(await two.takeWithin([1], 2, 'a')).toBe(false);
+      world.clock.advance(10_000);
+
+      await world.recovery.sweep();
+      await world.recovery.sweep();
+
+      expect(await two.calls()).toEqual({ 1: true });
+      for (const run of [one, two, other]) await run.end();
+    });
 
     test('the end of a run ends the waits of its calls', async () => {
       const world = await worldWith('a', 'b');

@@ -123,6 +123,26 @@ describe('concurrency', () => {
     expect(jobs.reduce((sum, { body }) => sum + body.attempt, 0)).toBeGreaterThanOrEqual(3);
   });
 
+  test('runs whose calls wait for the place of each other with calls of their own end, too', async () => {
+    const tenant = await newTenant(platform);
+    const end = gate();
+    const { log } = counter();
+    const calling = (outer: string, inner: string): Counted => ({
+      log: counter().log,
+      calls: [[outer, { log, meets: 2, until: end.path, calls: [[inner, { log }]] }]],
+    });
+    const ids = [
+      await tenant.start(free, calling('limited/v1.0/first', 'limited/v1.0/second')),
+      await tenant.start(free, calling('limited/v1.0/second', 'limited/v1.0/first')),
+    ];
+
+    end.open();
+
+    const jobs = await Promise.all(ids.map((id) => tenant.jobIn(id, 'completed', 'failed')));
+    expect(jobs.map(({ body }) => body.status)).toEqual(['completed', 'completed']);
+    expect(jobs.reduce((sum, { body }) => sum + body.attempt, 0)).toBeGreaterThanOrEqual(3);
+  });
+
   test('a call that gets no place within half of the time of its run fails with no_place', async () => {
     const tenant = await newTenant(platform);
     const end = gate();

@@ -617,6 +617,8 @@ export interface PlacesTable {
    * the gate has passed the work over, which needs places of several.
    */
   is_held: number;
+  /** The numbers of the calls with places within which the call was made, separated by spaces. */
+  within_calls: Generated<string>;
   /** An id of the moment: the calls of an organization get places in this order. */
   since: string;
 }

@@ -53,7 +53,7 @@ export class CalledPlaces {
     if (gates.length === 0 || step === null) return;
     this.#placed.set(step, { skill, path, gates: gates.map(({ name }) => name) });
     try {
-      await this.#take(step, gates, signal);
+      await this.#take({ n: step, within: this.#around(path), gates }, signal);
       await this.#begin(step, gates);
     } catch (error) {
       await this.give(step);
@@ -61,10 +61,18 @@ export class CalledPlaces {
     }
   }
 
-  async #take(step: number, gates: readonly Gate[], signal: AbortSignal): Promise<void> {
+  async #take(
+    call: {
+      readonly n: number;
+      readonly within: readonly number[];
+      readonly gates: readonly Gate[];
+    },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { n: step, gates } = call;
     const { job, runs } = this.#attempt;
     signal.throwIfAborted();
-    const taken = await patiently(() => runs.places.takeForCall({ claim: job, n: step, gates }));
+    const taken = await patiently(() => runs.places.takeForCall({ claim: job, ...call }));
     if (taken === null) throw new LeaseLostError();
     if (taken) return;
     const answered = Promise.withResolvers<boolean>();
@@ -133,6 +141,13 @@ export class CalledPlaces {
     }
   }
 
+  /** The steps of the calls with places around a part of the run. */
+  #around(path: string): number[] {
+    return [...this.#placed].flatMap(([step, outer]) =>
+      path.startsWith(`${outer.path}/`) ? [step] : [],
+    );
+  }
+
   /** The gates of the called skill, but those at which the job has a place, or a call around this one. */
   #gatesOf(skill: string, path: string): readonly Gate[] {
     const { job, runs } = this.#attempt;
@@ -141,9 +156,8 @@ export class CalledPlaces {
     const gates = runs.places.limits.gatesOf(called);
     if (gates.length === 0) return gates;
     const covered = new Set(runs.places.limits.gatesOf(job).map(({ name }) => name));
-    for (const outer of this.#placed.values()) {
-      if (path.startsWith(`${outer.path}/`)) for (const name of outer.gates) covered.add(name);
-    }
+    for (const step of this.#around(path))
+      for (const name of this.#placed.get(step)?.gates ?? []) covered.add(name);
     // Each call is a start.
     return gates.filter(({ name }) => isOfStarts(name) || !covered.has(name));
   }

@@ -21,6 +21,7 @@ import {
   listPlacesBehind,
   listUnclaimed,
   listWaitingCalls,
+  listWaitingCallsOf,
 } from './left-places.store.ts';
 import {
   findGates,
@@ -33,7 +34,7 @@ import {
 
 /** Gates, calls, places and jobs of which one sweep reads; the next one goes on behind them. */
 const rowsMax = 500;
-/** Places at the gates of calls that wait, beyond which circles are left to the deadlines of the calls. */
+/** Places for which the calls of one sweep wait, also those of others for which these wait, beyond which circles are left to the deadlines of the calls. */
 const takenMax = 10_000;
 /** Transactions in which one sweep passes on the places of a gate. */
 const roundsMax = 10;
@@ -54,14 +55,21 @@ function hasNoUse({
   return is_held > -2 && held_by !== null && (status === 'queued' || status === 'waiting');
 }
 
+function withNumbers({
+  within_calls,
+  ...call
+}: Awaited<ReturnType<typeof listWaitingCalls>>[number]): WaitingCall {
+  return { ...call, within: within_calls.split(' ').filter(Boolean).map(Number) };
+}
+
 export class GateSweep {
   readonly #context: Context;
   readonly #free: FreePlaces;
   readonly #running: RunningJobs;
   readonly #limits: GateLimits;
   readonly #uses: GateUses;
-  /** Behind which gate, job and held job's gate the next sweep goes on. */
-  readonly #after = { gate: '', job: '', held: '' };
+  /** Behind which gate, job, held job's gate and waiting call the next sweep goes on. */
+  readonly #after = { gate: '', job: '', held: '', call: '' };
 
   constructor(
     context: Context,
@@ -128,17 +136,38 @@ export class GateSweep {
     }
   }
 
-  /** Fails calls of runs that wait for each other's places. */
+  /**
+   * Fails calls of runs that wait for each other's places. Each sweep begins at further calls, and reads all for which these wait:
+   * a circle is found wherever its calls are among thousands that wait.
+   */
   async #endCircles(): Promise<void> {
     const { database, clock } = this.#context;
     const before = idFloor(clock.now() - circleMs);
     const after = idFloor(clock.now() + aheadMs);
-    const waiting = await listWaitingCalls(database.read, { before, after, limit: rowsMax });
-    if (waiting.length < 2) return;
-    const names = [...new Set(waiting.map(({ gate }) => gate))];
-    const taken = await listTaken(database.read, { names, limit: takenMax });
-    if (taken.length === takenMax) return;
-    const failed = callsToFail(waiting, taken, (gate) => this.#limits.placesOf(gate));
+    const { read } = database;
+    const first = await listWaitingCalls(read, {
+      ...{ before, after, behind: this.#after.call, limit: rowsMax },
+    });
+    this.#after.call = first.length < rowsMax ? '' : (first.at(-1)?.since ?? '');
+    const waiting = new Map(first.map((call) => [call.since, call]));
+    const taken: Awaited<ReturnType<typeof listTaken>> = [];
+    const [known, runs] = [new Set<string>(), new Set<string>()];
+    let found = first;
+    while (found.length > 0) {
+      const names = [...new Set(found.map(({ gate }) => gate))].filter((name) => !known.has(name));
+      for (const name of names) known.add(name);
+      const places = await listTaken(read, { names, limit: takenMax - taken.length });
+      taken.push(...places);
+      if (taken.length >= takenMax) return;
+      const ids = [...new Set(places.map(({ job_id }) => job_id))].filter((id) => !runs.has(id));
+      for (const id of ids) runs.add(id);
+      found = await listWaitingCallsOf(read, { ids, before, after });
+      for (const call of found) waiting.set(call.since, call);
+    }
+    const calls = [...waiting.values()]
+      .toSorted((a, b) => (a.since < b.since ? -1 : 1))
+      .map(withNumbers);
+    const failed = callsToFail(calls, taken, (gate) => this.#limits.placesOf(gate));
     for (const call of failed) await this.#fail(call);
   }
 

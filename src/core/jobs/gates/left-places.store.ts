@@ -50,16 +50,37 @@ export const listUnclaimed = allRows<{
     .limit(p('limit')),
 );
 
-/** The calls that have waited since before one id, or after the other, in the order in which they began. */
-export const listWaitingCalls = allRows<{ before: string; after: string; limit: number }>()(
-  (db, p) =>
-    db
-      .selectFrom('places')
-      .select(['job_id', 'n', 'gate'])
-      .where('is_held', '=', sql.lit(0))
-      .where(sql<boolean>`(since < ${p('before')} or since > ${p('after')})`)
-      .orderBy('since')
-      .limit(p('limit')),
+const callColumns = ['job_id', 'n', 'gate', 'within_calls', 'since'] as const;
+
+/** Calls that have waited since before one id, or after the other, in the order in which they began, behind one of them. */
+export const listWaitingCalls = allRows<{
+  before: string;
+  after: string;
+  behind: string;
+  limit: number;
+}>()((db, p) =>
+  db
+    .selectFrom('places')
+    .select(callColumns)
+    .where('is_held', '=', sql.lit(0))
+    .where(sql<boolean>`(since < ${p('before')} or since > ${p('after')})`)
+    .where('since', '>', p('behind'))
+    .orderBy('since')
+    .limit(p('limit')),
+);
+
+/** Those of these jobs. */
+export const listWaitingCallsOf = allRows<{
+  ids: readonly string[];
+  before: string;
+  after: string;
+}>()((db, p, dialect) =>
+  db
+    .selectFrom('places')
+    .select(callColumns)
+    .where(isIn(dialect, sql.ref('job_id'), listOf(p, 'ids')))
+    .where('is_held', '=', sql.lit(0))
+    .where(sql<boolean>`(since < ${p('before')} or since > ${p('after')})`),
 );
 
 const indexed = (dialect: Dialect) =>

@@ -46,6 +46,8 @@ interface CallOfRun {
   readonly claim: Pick<ClaimedJob, 'id' | 'epoch' | 'organization_id' | 'gated'>;
   /** The number of the step. */
   readonly n: number;
+  /** The steps of the calls with places within which it is made. */
+  readonly within: readonly number[];
   readonly gates: readonly Gate[];
 }
 
@@ -237,8 +239,9 @@ export class Places {
    * Takes the places of all gates of a call, or records at which one it waits. Whether it has them; null where the claim no
    * longer holds its job.
    */
-  takeForCall({ claim, n, gates }: CallOfRun): Promise<boolean | null> {
+  takeForCall({ claim, n, within: around, gates }: CallOfRun): Promise<boolean | null> {
     claim.gated = 1;
+    const within = around.join(' ');
     const { id: job_id, organization_id } = claim;
     return this.#context.database.write(async (tx) => {
       if ((await markGated(tx, claim)) === undefined) return null;
@@ -253,11 +256,11 @@ export class Places {
       );
       const [full] = held;
       if (full === undefined) {
-        await takePlaces(tx, passed, new Map([[job_id, organization_id]]), n);
+        await takePlaces(tx, passed, new Map([[job_id, organization_id]]), { n, within });
         return true;
       }
       // It has no place while it waits: two calls that each have the place of the other would wait for ever.
-      const call = { job_id, n, organization_id, since: newId() };
+      const call = { job_id, n, organization_id, within_calls: within, since: newId() };
       await tx.insert(
         'places',
         names.map((gate) => ({ gate, is_held: gate === full.gate ? 0 : -1, ...call })),

@@ -6,12 +6,12 @@ import type { Gate, Passing } from './gates.ts';
 /** A gate without a limit gives no places. */
 const hasPlaces = ({ limit }: Gate) => limit !== Number.POSITIVE_INFINITY;
 
-/** Records places of works, or of the call with the number `n`. */
+/** Records places of works, or of the call with the number `n`, which was made within others. */
 export async function takePlaces(
   tx: Transaction,
   passed: readonly Passing[],
   organizations: ReadonlyMap<string, string>,
-  n = 0,
+  { n, within }: { readonly n: number; readonly within: string } = { n: 0, within: '' },
 ): Promise<void> {
   const rows = passed.flatMap(({ id, gates }) =>
     gates.filter(hasPlaces).map(({ name }) => ({
@@ -20,6 +20,7 @@ export async function takePlaces(
       n,
       organization_id: organizations.get(id) ?? '',
       is_held: 1,
+      within_calls: within,
       since: newId(),
     })),
   );
