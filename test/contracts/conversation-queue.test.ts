@@ -184,6 +184,77 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await inputsOf(world, first)).toHaveLength(2);
   });
 
+  test('one that interrupts begins once the job that runs has stopped, before those that wait', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const { run, ended } = await world.begin(first.id);
+    const waiting = await world.submit(behind(first, { input: '{"n":2}' }));
+
+    const next = await world.submit(
+      behind(first, { conversationMode: 'interrupt', input: '{"n":3}' }),
+    );
+
+    expect((await world.row(first.id)).cancel_requested_at).not.toBeNull();
+    expect(await world.attempt(next.id, completed())).toBe(false);
+    await expect.poll(() => run.aborted).not.toBeNull();
+    run.end({ kind: 'aborted' });
+    await ended;
+    expect(await world.row(first.id)).toMatchObject({ status: 'cancelled' });
+    expect(await world.attempt(waiting.id, completed())).toBe(false);
+    expect(await world.attempt(next.id, completed())).toBe(true);
+    expect(await world.attempt(waiting.id, completed())).toBe(true);
+    expect(await inputsOf(world, first)).toEqual(['{"a":1}', '{"n":3}', '{"n":2}']);
+    expect(await statusOf(world, first)).toBe('completed');
+  });
+
+  test('one that interrupts a job that no worker holds is the next at once', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    world.hints.length = 0;
+
+    const next = await world.submit(behind(first, { conversationMode: 'interrupt' }));
+
+    expect(await world.row(first.id)).toMatchObject({ status: 'cancelled' });
+    expect(world.hints).toHaveLength(1);
+    expect(await world.attempt(next.id, completed())).toBe(true);
+    expect(await statusOf(world, first)).toBe('completed');
+  });
+
+  test('one that interrupts takes the place of an earlier one that has not begun', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const { run, ended } = await world.begin(first.id);
+    const stop = { conversationMode: 'interrupt' } as const;
+
+    const [second, third] = await Promise.all([
+      world.submit(behind(first, stop)),
+      world.submit(behind(first, stop)),
+    ]);
+    const last = await world.submit(behind(first, stop));
+    run.end({ kind: 'aborted' });
+    await ended;
+
+    for (const { id } of [second, third])
+      expect(await world.row(id)).toMatchObject({ status: 'cancelled' });
+    expect(await world.attempt(last.id, completed())).toBe(true);
+    expect(await statusOf(world, first)).toBe('completed');
+  });
+
+  test('a repeated request that interrupts stops nothing a second time', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const stop = behind(first, {
+      conversationMode: 'interrupt',
+      idempotency: { owner: 'o', key: 'k', fingerprint: 'f' },
+    });
+    const next = await world.submit(stop);
+
+    const again = await world.submit(stop);
+
+    expect(again.id).toBe(next.id);
+    expect(await world.row(next.id)).toMatchObject({ status: 'queued', held_by: null });
+  });
+
   test('many that queue, end and are cancelled at once do not deadlock, and none is lost', async () => {
     const place = await engine.place();
     const world = await talking(engine, { database: await place.open() });
@@ -197,6 +268,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     const accepted = await Promise.all([
       ...firsts.flatMap((first) => [world.submit(behind(first)), other.submit(behind(first))]),
+      ...firsts.map((first) => other.submit(behind(first, { conversationMode: 'interrupt' }))),
       ...firsts.map(({ id }) => world.attempt(id, completed())),
     ]);
     const waiting = accepted.filter((one): one is AcceptedJob => typeof one === 'object');

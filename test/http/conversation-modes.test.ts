@@ -116,15 +116,47 @@ describe('queue', () => {
   test('beyond 20 waiting jobs is 409 conflict', async () => {
     const thinker = await newThinker(world.platform);
     const { jobId, letGo, send } = await waiting(thinker);
-    for (let n = 0; n < 20; n += 1) expect((await send(`${n}`, 'queue')).status).toBe(202);
+    const accepted: string[] = [];
+    for (let n = 0; n < 20; n += 1) accepted.push((await send(`${n}`, 'queue')).body.job_id);
 
     const refused = await send('One more', 'queue');
 
     expectRefusal(refused, 409, 'conflict');
     expect(refused.text).toContain('As many messages wait');
-    world.provider.script(answering('Yes.'));
+    for (const id of accepted) await thinker.post(`/api/jobs/${id}/cancel`);
     letGo();
     await thinker.jobIn(jobId, 'completed');
+  });
+});
+
+describe('interrupt', () => {
+  test('stops the job that works, keeps what is recorded, and begins with the message', async () => {
+    const thinker = await newThinker(world.platform);
+    const { jobId, conversationId, letGo, send } = await waiting(thinker);
+    const before = soFar();
+    world.provider.script(answering('Anew.'));
+
+    const next = await send('Something else', 'interrupt');
+
+    expect(next.status).toBe(202);
+    await thinker.jobIn(jobId, 'cancelled');
+    const { body } = await thinker.jobIn(next.body.job_id, 'completed');
+    letGo();
+    expect(body).toMatchObject({ output: { answer: 'Anew.' }, conversation_id: conversationId });
+    expect(dialogueOf(before)).toEqual(['user: Wait', 'user: Something else']);
+    // With what the first job had said of its answer.
+    expect(await thinker.messages(conversationId)).toHaveLength(4);
+  });
+
+  test('is not for a user whose conversation it is not', async () => {
+    const thinker = await newThinker(world.platform);
+    const { jobId, letGo, send } = await waiting(thinker, { 'x-user-id': 'ada' });
+
+    const refused = await send('Stop', 'interrupt', { 'x-user-id': 'bob' });
+    letGo();
+    await thinker.jobIn(jobId, 'completed');
+
+    expectRefusal(refused, 409, 'conflict');
   });
 });
 

@@ -18,10 +18,10 @@ export interface RunOptions extends CallOptions {
   /** The conversation that it continues. */
   readonly conversationId?: string | undefined;
   /**
-   * While another job of the conversation has not ended: `queue` has the run begin after it; with `reject`, the default, the
+   * While another job of the conversation has not ended: `queue` has the run begin after it, `interrupt` cancels it; with `reject`, the default, the
    * request fails with 409.
    */
-  readonly conversationMode?: 'queue' | 'reject' | undefined;
+  readonly conversationMode?: 'queue' | 'interrupt' | 'reject' | undefined;
   /** It does not begin before this moment. */
   readonly runAt?: Date | string | undefined;
   /** It does not begin before so many seconds have passed; instead of `runAt`. */

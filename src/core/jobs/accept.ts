@@ -24,10 +24,14 @@ import {
   takeKeys,
 } from './idempotency.ts';
 import { type ConversationMode, isOfConversation } from './in-conversation/conversation-gates.ts';
-import { type HeldConversations, heldConversations } from './in-conversation/held-conversations.ts';
+import {
+  type HeldConversations,
+  heldConversations,
+  stopInterrupted,
+} from './in-conversation/held-conversations.ts';
 import { roundsOf } from './job-keys/job-key-rounds.ts';
 import { type HeldJobKeys, holdJobKeys, type JobKey } from './job-keys/job-keys.ts';
-import { type ClaimedJob, type JobRow, jobCounts, type NewJob } from './jobs.store.ts';
+import type { ClaimedJob, JobRow, NewJob } from './jobs.store.ts';
 import { messageText } from './message-text.ts';
 import { queueOf, sendHint } from './queues.ts';
 import type { Settler } from './settle.ts';
@@ -182,8 +186,9 @@ async function acceptAll(
     jobs.push(job);
     const continued = held.get(request.conversationId ?? '');
     if (continued === undefined) continue;
-    if (continued.status === 'active') continued.waitIn(job);
-    else {
+    if (continued.status === 'active') {
+      continued.waitIn(job, request.conversationMode === 'interrupt' ? 'interrupt' : 'queue');
+    } else {
       await continueConversation(tx, continued.row, now, writer);
       continued.begin(job, settler.parts.inConversation.mayBeFollowed(job));
     }
@@ -194,9 +199,10 @@ async function acceptAll(
   const claimed = await admission.recordNew(tx, jobs, now, placed);
   const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
   await recordBeginnings(tx, begun, jobs, now, writer);
-  await jobCounts.change(
+  await stopInterrupted(
     tx,
-    writer,
+    settler,
+    held,
     jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),
   );
   tx.afterCommit(() => {
@@ -246,7 +252,7 @@ function acceptanceOf(
   if (conversation?.status === 'active') {
     if (conversationMode === 'reject' || !conversation.takesMore)
       return { kind: 'conversation_active' };
-    if (!conversation.hasRoomFor(job)) return { kind: 'conversation_full' };
+    if (!conversation.hasRoomFor(job, conversationMode)) return { kind: 'conversation_full' };
   }
   // The job of the earlier request is gone.
   if (idempotency && !keys.isFree(idempotency)) return { kind: 'key_reused' };

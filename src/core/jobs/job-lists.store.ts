@@ -21,7 +21,7 @@ import {
 } from '../../adapters/database/job-window.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { JobStatus, JobsTable, Tables } from '../../adapters/database/tables.ts';
-import { behindOthersOf } from './in-conversation/conversation-jobs.store.ts';
+import { gatesOfConversation } from './in-conversation/conversation-jobs.store.ts';
 import {
   anyOfKinds,
   countJobs,
@@ -190,7 +190,7 @@ function narrowed(
   }
   if (conversation_id !== undefined) {
     const spoken = sql<string>`select job_id from messages where conversation_id = ${conversation_id}
-      union select id from jobs where held_by = ${behindOthersOf(conversation_id)}`;
+      union select id from jobs where held_by in (${sql.join(gatesOfConversation(conversation_id))})`;
     query = query.where(isAmong(db, spoken));
   }
   if (parent_job_id !== undefined) {

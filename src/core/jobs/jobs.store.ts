@@ -271,6 +271,8 @@ export async function holdJobs(tx: Transaction, ids: readonly string[]): Promise
   }
 }
 
+export type JobCountChanges = Parameters<typeof jobCounts.change>[2];
+
 export const jobCounts = new Counts('job_counts', [
   'organization_id',
   'agent_id',

@@ -16,7 +16,7 @@ import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
 import { type EndedRun, endScheduledRuns } from '../scheduled-runs/scheduled-runs.ts';
 import { endsOfChildren, isChild } from './families.ts';
 import { insertJobEvents } from './job-events.store.ts';
-import { type ClaimedJob, jobCounts } from './jobs.store.ts';
+import { type ClaimedJob, type JobCountChanges, jobCounts } from './jobs.store.ts';
 import { messageText } from './message-text.ts';
 import { sendHint } from './queues.ts';
 import { type EndedJob, listClaimStates } from './settle.store.ts';
@@ -65,12 +65,13 @@ interface RecordedEnd {
 
 export type UnconfirmedEnds = UnconfirmedWrites<RecordedEnd>;
 
-/** Records the effects of settled jobs; publishes them after the commit. */
+/** Records the effects of settled jobs, and further changes of the counts; publishes them after the commit. */
 export async function recordEffects(
   settler: Settler,
   tx: Transaction,
   settled: readonly Settled[],
   now: number,
+  changes: JobCountChanges = [],
 ): Promise<void> {
   const { context, parts, unconfirmed } = settler;
   const { writer } = context;
@@ -100,11 +101,10 @@ export async function recordEffects(
     tx,
     settled.filter(isUnfinished).map((one) => claimEnd(one, now)),
   );
-  await jobCounts.change(
-    tx,
-    writer,
-    settled.map(({ job, from, transition }) => ({ kind: job, from, to: transition.status })),
-  );
+  await jobCounts.change(tx, writer, [
+    ...changes,
+    ...settled.map(({ job, from, transition }) => ({ kind: job, from, to: transition.status })),
+  ]);
   await endScheduledRuns(tx, ended.filter(isOfSchedule).flatMap(endedRun), now);
   // This transaction has ended the claims, so no earlier one has.
   unconfirmed.forget(settled.map(({ job }) => job.id));

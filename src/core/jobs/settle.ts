@@ -36,7 +36,7 @@ import {
 import type { Places } from './gates/places.ts';
 import type { NextInConversation } from './in-conversation/next-in-conversation.ts';
 import { listReplacedUnbegun, recordReplaced } from './job-keys/job-keys.store.ts';
-import { type ClaimedJob, holdJobs, memoryUserOf } from './jobs.store.ts';
+import { type ClaimedJob, holdJobs, type JobCountChanges, memoryUserOf } from './jobs.store.ts';
 import type { RunningJobs } from './runs/running-jobs.ts';
 import { recordProgress, settleJobs } from './settle.store.ts';
 import {
@@ -128,13 +128,17 @@ export class Settler {
     return this.#settlements.add(settlement);
   }
 
-  /** Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. */
+  /**
+   * Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. Where there are some, it records
+   * `changes` of the counts of jobs together with those of the cancellations.
+   */
   cancelUnclaimed(
     tx: Transaction,
     ids: readonly string[],
     error: JobError = cancelledError,
+    changes: JobCountChanges = [],
   ): Promise<number> {
-    return cancelFrom(this, tx, ['queued', 'waiting'], ids, error);
+    return cancelFrom(this, tx, ['queued', 'waiting'], ids, error, changes);
   }
 
   /**
@@ -234,6 +238,7 @@ async function cancelFrom(
   statuses: readonly Unclaimed[],
   ids: readonly string[],
   error: JobError,
+  changes: JobCountChanges = [],
 ): Promise<number> {
   const now = settler.context.clock.now();
   await holdFamilies(tx, ids);
@@ -241,7 +246,7 @@ async function cancelFrom(
   if (cancelled.length === 0) return 0;
   const parents = cancelled.filter(mayLeaveDescendants).map(idOf);
   const descendants = await cancelDescendants(settler, tx, parents, now);
-  await recordEffects(settler, tx, [...cancelled, ...descendants], now);
+  await recordEffects(settler, tx, [...cancelled, ...descendants], now, changes);
   return cancelled.length;
 }
 

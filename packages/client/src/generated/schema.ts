@@ -8574,7 +8574,7 @@ export interface operations {
                 "idempotency-key"?: string;
                 /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
-                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-mode"?: string;
                 /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-priority"?: string;
@@ -8639,7 +8639,7 @@ export interface operations {
                 "idempotency-key"?: string;
                 /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
-                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-mode"?: string;
                 /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-priority"?: string;

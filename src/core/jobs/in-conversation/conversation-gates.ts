@@ -5,7 +5,7 @@
 import { behindPrefix } from './conversation-jobs.store.ts';
 
 /** What a request does while another job of the conversation has not ended. */
-export const conversationModes = ['queue', 'reject'] as const;
+export const conversationModes = ['queue', 'interrupt', 'reject'] as const;
 export type ConversationMode = (typeof conversationModes)[number];
 
 /** Jobs that wait in one conversation, and the bytes of their inputs. */

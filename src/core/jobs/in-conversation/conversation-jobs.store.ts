@@ -5,11 +5,24 @@ import { isIn } from '../../../adapters/database/ids-in.ts';
 import { allRows, firstRow, listOf } from '../../../adapters/database/statement.ts';
 import { hintedColumns } from '../jobs.store.ts';
 
-/** What all names begin with that hold jobs in conversations; the words are shown, without what is behind ` = `. */
-export const behindPrefix = 'the job before it in its conversation = ';
+/** What all names begin with that hold jobs in conversations. */
+export const behindPrefix = 'the job before it in its conversation';
+
+/** What the names begin with by mode. They are shown, without what is behind ` = `. */
+export const namesOfModes = {
+  interrupt: `${behindPrefix}, which it interrupts = `,
+  queue: `${behindPrefix} = `,
+} as const;
 
 /** What holds a job behind an earlier one of its conversation. */
-export const behindOthersOf = (conversationId: string) => `${behindPrefix}${conversationId}`;
+export function behindOthersOf(conversationId: string, mode: keyof typeof namesOfModes = 'queue') {
+  return `${namesOfModes[mode]}${conversationId}`;
+}
+
+/** All that hold jobs in a conversation. */
+export function gatesOfConversation(conversationId: string): string[] {
+  return Object.values(namesOfModes).map((name) => `${name}${conversationId}`);
+}
 
 /**
  * The jobs of conversations that have begun, or may, and have not ended; each conversation has one at most. It has the last message,
@@ -33,19 +46,21 @@ export const listRunning = allRows<{ ids: readonly string[] }>()((db, p, dialect
       'jobs.skill_category',
       'jobs.skill_name',
       'jobs.skill_version',
+      'jobs.gated',
     ])
     .where(isIn(dialect, sql.ref('conversations.id'), listOf(p, 'ids')))
     .where('jobs.due_at', 'is not', null),
 );
 
-/** The jobs that gates of conversations hold, in the order in which they were accepted. */
+/** The jobs that gates of conversations hold: those that interrupt, then the others in the order in which they were accepted. */
 export const listWaiting = allRows<{ gates: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('jobs')
-    .select(['id', 'conversation_id', 'user_id', 'for_user'])
+    .select(['id', 'conversation_id', 'user_id', 'for_user', 'held_by'])
     .select(sql<number>`octet_length(input)`.as('bytes'))
     .where(isIn(dialect, sql.ref('held_by'), listOf(p, 'gates')))
     .where('status', '=', sql.lit('queued'))
+    .orderBy(sql`case when held_by like ${sql.lit(`${namesOfModes.interrupt}%`)} then 0 else 1 end`)
     .orderBy('id'),
 );
 

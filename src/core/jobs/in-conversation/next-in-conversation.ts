@@ -17,12 +17,12 @@ import { holdJobs } from '../jobs.store.ts';
 import { messageText } from '../message-text.ts';
 import { hintInTime } from '../turns/later.ts';
 import {
-  behindOthersOf,
-  behindPrefix,
+  gatesOfConversation,
   letGo,
   listGatesBetween,
   listRunning,
   listWaiting,
+  namesOfModes,
 } from './conversation-jobs.store.ts';
 
 /** Conversations of which one sweep reads. */
@@ -36,8 +36,8 @@ type ConversationJob = SkillColumns & {
 export class NextInConversation {
   readonly #context: Context;
   readonly #skills: SkillRegistry;
-  /** Behind which gate the next sweep goes on. */
-  #after = behindPrefix;
+  /** Behind which gate the next sweep goes on, by what the names of gates begin with. */
+  readonly #after = new Map<string, string>();
 
   constructor(context: Context, skills: SkillRegistry) {
     this.#context = context;
@@ -65,7 +65,14 @@ export class NextInConversation {
   }
 
   async #letGo(tx: Transaction, ids: readonly string[], now: number): Promise<Set<string>> {
-    const gates = ids.map(behindOthersOf);
+    // Where a job runs, its own end lets the next one go: nothing is locked for that of one that waited.
+    const busy = (await listRunning(tx, { ids })).map((job) => job.conversation_id);
+    const left = ids.filter((id) => !busy.includes(id));
+    return left.length === 0 ? new Set(busy) : this.#letGoIn(tx, left, new Set(busy), now);
+  }
+
+  async #letGoIn(tx: Transaction, ids: readonly string[], active: Set<string>, now: number) {
+    const gates = ids.flatMap(gatesOfConversation);
     // Jobs are locked before conversations.
     await holdJobs(
       tx,
@@ -73,22 +80,28 @@ export class NextInConversation {
     );
     const rows = await lockConversations(tx, ids);
     const conversations = new Map(rows.map((row) => [row.id, row]));
-    const active = new Set((await listRunning(tx, { ids })).map((job) => job.conversation_id));
-    for (const { id, conversation_id } of await listWaiting(tx, { gates })) {
+    for (const job of await listRunning(tx, { ids })) active.add(job.conversation_id);
+    for (const { id, conversation_id, held_by } of await listWaiting(tx, { gates })) {
       const conversation = conversations.get(conversation_id);
       if (conversation === undefined || active.has(conversation_id)) continue;
-      if (await this.#begin(tx, id, conversation, now)) active.add(conversation_id);
+      const held = { id, gate: held_by ?? '' };
+      if (await this.#begin(tx, held, conversation, now)) active.add(conversation_id);
     }
     return active;
   }
 
-  async #begin(tx: Transaction, id: string, conversation: ConversationRow, now: number) {
+  async #begin(
+    tx: Transaction,
+    held: { readonly id: string; readonly gate: string },
+    conversation: ConversationRow,
+    now: number,
+  ): Promise<boolean> {
     const conversation_id = conversation.id;
-    const job = await letGo(tx, { id, gate: behindOthersOf(conversation_id) });
+    const job = await letGo(tx, held);
     if (job === undefined) return false;
     await continueConversation(tx, conversation, now, this.#context.writer);
     const content = messageText(job.input);
-    await addMessages(tx, [{ conversation_id, job_id: id, role: 'user', content, at: now }]);
+    await addMessages(tx, [{ conversation_id, job_id: job.id, role: 'user', content, at: now }]);
     const { queue } = this.#context;
     const runAt = Number(job.run_at);
     tx.afterCommit(() => hintInTime(queue, job, `${job.epoch}-turn-${now}`, runAt, now));
@@ -97,12 +110,17 @@ export class NextInConversation {
 
   /** Lets jobs go that wait for none: a process of an earlier version has ended the job before them. */
   async sweep(): Promise<void> {
+    for (const name of Object.values(namesOfModes)) await this.#sweep(name);
+  }
+
+  async #sweep(name: string): Promise<void> {
     const { database, clock } = this.#context;
-    const range = { after: this.#after, to: `${behindPrefix}g` };
+    // The ids behind the names are hexadecimal.
+    const range = { after: this.#after.get(name) ?? name, to: `${name}g` };
     const found = await listGatesBetween(database.read, { ...range, limit: sweptMax });
     const gates = found.map(({ held_by }) => held_by as string);
-    this.#after = gates.length < sweptMax ? behindPrefix : (gates.at(-1) as string);
-    const ids = gates.map((gate) => gate.slice(behindPrefix.length));
+    this.#after.set(name, gates.length < sweptMax ? name : (gates.at(-1) as string));
+    const ids = gates.map((gate) => gate.slice(name.length));
     if (ids.length === 0) return;
     const running = await listRunning(database.read, { ids });
     const active = new Set(running.map((job) => job.conversation_id));
