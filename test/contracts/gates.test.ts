@@ -281,6 +281,43 @@ describe.each(await engines())('on $name', (engine) => {
     },
   );
 
+  test.runIf(engine.name === 'PostgreSQL')(
+    'of two transactions that claim at once jobs that were queued before their limit one waits for the place of the other',
+    async () => {
+      const world = await worldOf([]);
+      const [first, second] = [await submit(world), await submit(world)];
+      await limitTo(world, { limit: 1 });
+      const [claimed, mayCommit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const claimOf = (id: string, then?: () => Promise<void>) =>
+        world.database.write(async (tx) => {
+          const [job] = await world.admission.claim(tx, [id]);
+          await then?.();
+          return job as ClaimedJob | null;
+        });
+      const one = claimOf(first.id, async () => {
+        claimed.resolve();
+        await mayCommit.promise;
+      });
+      await claimed.promise;
+      const other = claimOf(second.id);
+      const waits = sql<{ n: number }>`select count(*) as n from pg_locks where not granted
+        and database = (select oid from pg_database where datname = current_database())`;
+      await waitFor(
+        async () => Number((await waits.execute(world.database.read.kysely)).rows[0]?.n) > 0,
+        { describe: 'the second one waits for the gate' },
+      );
+
+      mayCommit.resolve();
+
+      const job = await one;
+      expect([job?.id, await other]).toEqual([first.id, null]);
+      expect(await heldBy(world, [first, second])).toEqual([null, words]);
+      await world.settle({ job: job as ClaimedJob, outcome: completed(), messages: [] });
+      expect(await world.attempt(second.id, completed())).toBe(true);
+      await expectGatesConsistent(world);
+    },
+  );
+
   test('a job begins that has a place although it was read before it was marked', async () => {
     const world = await worldOf([]);
     const job = await submit(world);

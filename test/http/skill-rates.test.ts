@@ -6,6 +6,7 @@ import { callingTools } from '../support/scripted-provider.ts';
 import { dataDirectory, stagedSkills } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { newThinker, startThinkers, type Thinkers, thinkersSkills } from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const limited = join(import.meta.dirname, '../fixtures/skills/limited');
 /** Four in 5 seconds, of all organizations together. */
@@ -103,6 +104,36 @@ test('tools that a model calls wait for their starts, and the run ends', async (
 
   expect(job).toMatchObject({ status: 'completed', output: { answer: 'Both were called.' } });
   expect([read().length, most(read(), 2_000)]).toEqual([2, 1]);
+});
+
+test.each([
+  ['that code calls', 'slows-down'],
+  ['that a model calls as a tool', 'slows-down-too'],
+])('a skill %s, and that a service refuses, slows down', async (by, name) => {
+  const thinker = await newThinker(world.platform, { skills: ['limited/*'] });
+  const { log } = beginnings();
+  const slows = `limited/v1.0/${name}`;
+  const input = { log, refusedMs: 600_000 };
+  if (by === 'that code calls') {
+    await thinker.start(unpaced, { log, calls: [[slows, input]] });
+  } else {
+    const call = { name: `limited__${name}__v1_0`, input };
+    world.provider.script(callingTools([call], 'It was refused.'));
+    await thinker.task('Call it');
+  }
+
+  const waiting = await waitFor(
+    async () => {
+      const id = await thinker.start(slows, { log });
+      const { body } = await thinker.get(`/api/jobs/${id}`);
+      return body.waiting_for as string | null;
+    },
+    { describe: 'a further run waits' },
+  );
+
+  const [words, until] = waiting.split(' until ');
+  expect(words).toBe(`pause after a refusal of ${slows}`);
+  expect(Date.parse(until ?? '')).toBeGreaterThan(Date.now() + 500_000);
 });
 
 test('a run that goes on after a wait does not count again', async () => {
