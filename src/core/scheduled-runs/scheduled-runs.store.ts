@@ -2,6 +2,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Transaction } from '../../adapters/database/database.ts';
 import { isIn } from '../../adapters/database/ids-in.ts';
+import { inOrderOfSchedules } from '../../adapters/database/lock-order.ts';
 import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { LastRunStatus } from '../../adapters/database/tables.ts';
 
@@ -32,10 +33,6 @@ export const listUnwantedRuns = allRows<{ ids: readonly string[] }>()((db, p, di
     .where('unwanted', '=', 1),
 );
 
-/** The lock order of last runs, as at their beginning, so that two transactions cannot deadlock. */
-const inOrder = (a: { scheduled_job_id: string }, b: { scheduled_job_id: string }) =>
-  a.scheduled_job_id < b.scheduled_job_id ? -1 : 1;
-
 interface EndedLastRun {
   scheduled_job_id: string;
   job_id: string;
@@ -52,5 +49,5 @@ const end = statement<EndedLastRun>()((db, p) =>
 
 /** Records how runs ended, if they are still the last ones. Call it last in a transaction. */
 export async function endLastRuns(tx: Transaction, runs: readonly EndedLastRun[]): Promise<void> {
-  await tx.each(end, runs.toSorted(inOrder));
+  await tx.each(end, runs.toSorted(inOrderOfSchedules));
 }

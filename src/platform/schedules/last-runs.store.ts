@@ -1,10 +1,7 @@
 /** The queries on the last run of each scheduled job, which has a row of its own. */
 import type { Transaction } from '../../adapters/database/database.ts';
+import { inOrderOfSchedules } from '../../adapters/database/lock-order.ts';
 import { statement } from '../../adapters/database/statement.ts';
-
-/** The lock order of last runs, as at their end, so that two transactions cannot deadlock. */
-const inOrder = (a: { scheduled_job_id: string }, b: { scheduled_job_id: string }) =>
-  a.scheduled_job_id < b.scheduled_job_id ? -1 : 1;
 
 interface BegunRun {
   scheduled_job_id: string;
@@ -21,7 +18,7 @@ const begin = statement<BegunRun>()((db, p) =>
 
 /** Records that runs are under way. Call it last in a transaction (see the migration). */
 export async function beginLastRuns(tx: Transaction, runs: readonly BegunRun[]): Promise<void> {
-  await tx.each(begin, runs.toSorted(inOrder));
+  await tx.each(begin, runs.toSorted(inOrderOfSchedules));
 }
 
 const clamp = statement<{ now: number }>()((db, p) =>
