@@ -161,7 +161,8 @@ async function acceptAll(
   const { admission, context, settler } = acceptor;
   const { clock, writer } = context;
   const now = clock.now();
-  // All of them are locked first, in the same order as settle locks them.
+  await lockGatesFirst(tx, settler, requests, now);
+  // All of them are locked in the same order as settle locks them.
   const held = await heldConversations(tx, settler, requests);
   const made = requests.map((request) => newJob(request, now, held));
   const keys = await takeKeys(tx, keyedOf(requests, made), now);
@@ -210,6 +211,22 @@ async function acceptAll(
     context.observers.accepted(jobs);
   });
   return acceptances;
+}
+
+/**
+ * Locks the gates of requests before the conversations that some of them continue: so does settle. Not with job keys, whose jobs
+ * are locked before gates. The locks of gates do not depend on the user, who is known only with the conversation.
+ */
+async function lockGatesFirst(
+  tx: Transaction,
+  { parts }: Settler,
+  requests: readonly WorkRequest[],
+  now: number,
+): Promise<void> {
+  if (!requests.some(({ conversationId }) => conversationId !== undefined)) return;
+  if (!parts.places.limits.areAny() || requests.some(hasJobKey)) return;
+  const works = requests.map((request) => newJob(request, now, new Map()));
+  await parts.places.lockGatesOf(tx, works, []);
 }
 
 /** Locks the keys of the requests that have one; null without any. */
