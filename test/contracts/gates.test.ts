@@ -3,7 +3,7 @@ import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
 import { compile, type Statement } from '../../src/adapters/database/statement.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
-import { moveHeld } from '../../src/core/jobs/gates/held-jobs.store.ts';
+import { listGatedWorks, moveHeld } from '../../src/core/jobs/gates/held-jobs.store.ts';
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
 import { readQueuedJobs } from '../../src/core/jobs/queued-jobs/queued-jobs.ts';
 import {
@@ -13,6 +13,7 @@ import {
   pauseOfAgent,
   pauseOfOrganization,
   pauseOfSkill,
+  settableLimits,
 } from '../../src/core/limits/limit-names.ts';
 import { LimitSettings } from '../../src/core/limits/limit-settings.ts';
 import type { LimitScope, SkillConcurrency } from '../../src/core/skills/definition.ts';
@@ -626,6 +627,47 @@ describe.each(await engines())('on $name', (engine) => {
     },
   );
 
+  test.runIf(engine.name === 'PostgreSQL')(
+    'requests that wait for a gate have no conversation locked, for these are locked after gates',
+    async () => {
+      const world = await worldOf({ limit: 1, per: 'user' });
+      const { database, acceptor, settler, request } = world;
+      const earlier = await world.submit();
+      const id = earlier.conversation_id;
+      const mayGoOn = Promise.withResolvers<void>();
+      const locked = Promise.withResolvers<void>();
+      const holding = database.write(async (tx) => {
+        const ofBob = { ...(await world.row(earlier.id)), user_id: 'bob', skill_name: 'limited' };
+        await settler.parts.places.lockGatesOf(tx, [ofBob], []);
+        // The lock is sent with the next statement that has a result.
+        await sql`select 1`.execute(tx.kysely);
+        locked.resolve();
+        await mayGoOn.promise;
+        await sql`select * from conversations where id = ${id} for update nowait`.execute(
+          tx.kysely,
+        );
+      });
+      await locked.promise;
+      const accepted = database.write((tx) =>
+        acceptor.acceptWithin(tx, [
+          request({ conversationId: id }),
+          request({ skill: limited, userId: 'bob' }),
+        ]),
+      );
+      const waits = sql<{ n: number }>`select count(*) as n from pg_locks where not granted
+        and database = (select oid from pg_database where datname = current_database())`;
+      await waitFor(
+        async () => Number((await waits.execute(database.read.kysely)).rows[0]?.n) > 0,
+        { describe: 'the requests wait for the gate' },
+      );
+
+      mayGoOn.resolve();
+
+      await holding;
+      expect((await accepted).map(({ kind }) => kind)).toEqual(['conversation_active', 'accepted']);
+    },
+  );
+
   test('a job that replaces one of its key waits in its place, before those that came in between', async () => {
     const world = await worldOf({ limit: 1 });
     const jobKey = { key: 'orders', mode: 'replace' } as const;
@@ -713,6 +755,27 @@ describe.each(await engines())('on $name', (engine) => {
         await expectGatesConsistent(world);
       },
     );
+
+    test('each of them is known to the query for jobs that have gates', async () => {
+      const world = await worldOf([]);
+      const job = await world.submit();
+      const listed = () =>
+        world.database.write((tx) =>
+          listGatedWorks(tx, { ids: [job.id], skills: [], due_by: world.clock.now() }),
+        );
+      expect(await listed()).toEqual([]);
+      const names = settableLimits(await world.row(job.id));
+      const { settings } = world.settler.parts.places;
+
+      const found: string[] = [];
+      for (const name of names) {
+        await settings.set(name, 1);
+        if ((await listed()).length > 0) found.push(name);
+        await settings.set(name, null);
+      }
+
+      expect(found).toEqual(names);
+    });
 
     test('another process learns of it', async () => {
       const world = await worldOf([]);
@@ -1091,6 +1154,21 @@ describe.each(await engines())('on $name', (engine) => {
 
       expect(searches).toHaveLength(1);
       await run.end();
+    });
+
+    test('a call that may have its place gets it behind many that wait for another gate', async () => {
+      const world = await worldWith('a', 'b');
+      const [holder, many, last] = [await runIn(world), await runIn(world), await runIn(world)];
+      expect(await holder.take(1, 'a')).toBe(true);
+      expect(await holder.take(2, 'b')).toBe(true);
+      for (let n = 1; n <= 20; n++) expect(await many.take(n, 'a', 'b')).toBe(false);
+      expect(await last.take(1, 'a')).toBe(false);
+
+      await holder.give(1);
+
+      expect(await last.placed()).toEqual([1]);
+      for (const run of [holder, many, last]) await run.end();
+      expect(await rowsLeft(world)).toEqual([]);
     });
 
     test('places go round over organizations, to calls as to jobs', async () => {

@@ -51,16 +51,21 @@ export async function recordPassedOver(
     .execute();
 }
 
-const forget = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
+const forget = statement<{ ids: readonly string[]; n: number }>()((db, p, dialect) =>
   db
     .deleteFrom('places')
     .where(isIn(dialect, sql.ref('job_id'), listOf(p, 'ids')))
+    .where('n', '=', sql<number>`-1 - ${p('n')}`)
     .where('is_held', '=', passedOver),
 );
 
-/** Forgets that jobs, and calls of theirs, were passed over. */
-export function forgetPassedOver(tx: Transaction, ids: readonly string[]): Promise<void> {
-  return tx.each(forget, [{ ids }]);
+/** Forgets that jobs, or their calls with the number `n`, were passed over. */
+export function forgetPassedOver(
+  tx: Transaction,
+  ids: readonly string[],
+  n: number,
+): Promise<void> {
+  return tx.each(forget, [{ ids, n }]);
 }
 
 /** A run with a place at one of the gates `held` that waits at another gate for the call of a skill. */

@@ -132,7 +132,7 @@ export class AgedWorks {
       work.job === null ? await this.#give(tx, work) : await this.#letGo(tx, work, work.job);
     // Another transaction has its row: the sweep tries again.
     if (!hasBegun) return 'left';
-    await forgetPassedOver(tx, [job_id]);
+    await forgetPassedOver(tx, [job_id], work.n);
     return 'begun';
   }
 

@@ -47,6 +47,8 @@ export const namesOf = (works: readonly Passing[]) => [
   ...new Set(works.flatMap(({ gates }) => gates.map(({ name }) => name))),
 ];
 
+type Call = NonNullable<Awaited<ReturnType<typeof findNextCall>>>;
+
 /** One round over the work that waits at a gate. */
 interface Round {
   readonly tx: Transaction;
@@ -147,8 +149,7 @@ export class FreePlaces {
     { isRepeat = false, last }: PassOnOptions,
   ): Promise<boolean> {
     const { name } = gate;
-    await this.#uses.mend(tx, name);
-    const counts = await this.#uses.counts(tx, [name]);
+    const counts = await this.#uses.mended(tx, name);
     const taken = counts.taken.get(name) ?? 0;
     const limit = this.#limits.placesOf(name);
     const round: Round = {
@@ -216,34 +217,38 @@ export class FreePlaces {
       : (await this.#nextJobs(round)) || (await this.#nextCall(round, call));
   }
 
-  /** Whether the next call of the organization has got the places of all its gates. */
-  async #nextCall(
-    round: Round,
-    call: NonNullable<Awaited<ReturnType<typeof findNextCall>>>,
-  ): Promise<boolean> {
-    const { tx, gate } = round;
+  /** Whether a call of the organization has got the places of all its gates; those before it wait at other gates. */
+  async #nextCall(round: Round, first: Call): Promise<boolean> {
+    const { tx, gate, organizationId: organization_id } = round;
+    let call: Call | undefined = first;
+    for (let read = 1; call !== undefined && read <= ofTurnMax; read++) {
+      const outcome = await this.#giveTo(round, call, call === first);
+      if (outcome !== 'moved') return outcome === 'given';
+      call = await findNextCall(tx, { gate, organization_id });
+    }
+    return false;
+  }
+
+  async #giveTo(round: Round, call: Call, isFirst: boolean): Promise<'given' | 'moved' | 'missed'> {
+    const { tx, gate, organizationId: organization_id } = round;
     const places = await listPlacesOfCall(tx, call);
     const others = places.map((place) => place.gate).filter((name) => name !== gate);
-    if (!(await this.#lock(round, others))) return false;
+    if (!(await this.#lock(round, others))) return 'missed';
     const taken = await this.#aged.taken(tx, others);
     const full = others.find((name) => (taken.get(name) ?? 0) >= this.#limits.placesOf(name));
     if (full !== undefined) {
       round.hasMoved = true;
-      await this.#aged.passOver(
-        tx,
-        { ...call, organization_id: round.organizationId },
-        [gate, ...others],
-        full,
-      );
+      const gates = [gate, ...others];
+      if (isFirst) await this.#aged.passOver(tx, { ...call, organization_id }, gates, full);
       await moveCall(tx, call, full);
       await this.#uses.open(tx, [full]);
-      return false;
+      return 'moved';
     }
     await giveToCall(tx, call);
-    if (round.hasPassedOver) await forgetPassedOver(tx, [call.job_id]);
+    if (round.hasPassedOver) await forgetPassedOver(tx, [call.job_id], call.n);
     round.free -= 1;
     tx.afterCommit(() => this.#running.wake(call.job_id));
-    return true;
+    return 'given';
   }
 
   /** Whether jobs of the organization go; `takesTurns` where the next turns, too, are of its jobs. */
@@ -293,7 +298,7 @@ export class FreePlaces {
       .filter(({ id }) => gone.has(id))
       .map(({ id, gates }) => ({ id, gates: [own, ...gates] }));
     await takePlaces(tx, taking, new Map(ids.map((id) => [id, organization_id])));
-    if (round.hasPassedOver) await forgetPassedOver(tx, ids);
+    if (round.hasPassedOver) await forgetPassedOver(tx, ids, 0);
     round.free -= gone.size;
     const { queue, clock } = this.#context;
     const { turn } = round;

@@ -94,10 +94,9 @@ export class GateSweep {
     this.#after.gate = gates.length < rowsMax ? '' : (gates.at(-1)?.name ?? '');
     const names = gates.map(({ name }) => name);
     if (names.length === 0) return;
-    const { taken } = await this.#uses.counts(read, names);
-    const tooLong = await this.#uses.starts.tooLong(read, names);
+    const { taken, tooLong } = await this.#uses.counts(read, names);
     const isFree = (name: string) =>
-      tooLong.has(name) || (taken.get(name) ?? 0) < this.#limits.placesOf(name);
+      tooLong.includes(name) || (taken.get(name) ?? 0) < this.#limits.placesOf(name);
     for (const name of names) if (isFree(name)) await this.#passOn(name);
     await this.#takeBack(names.filter((name) => !isFree(name)));
   }

@@ -22,19 +22,20 @@ export class GateUses {
   }
 
   /**
-   * How many places of the gates are taken, all while a gate is a pause under way; those without one may be left out. And which of
-   * the gates have passed over work that still waits.
+   * How many places of the gates are taken, all while a gate is a pause under way; those without one may be left out. Which of
+   * the gates have passed over work that still waits, and at which starts count too long because the clock was set back.
    */
   async counts(db: Handle, names: readonly string[]) {
-    if (names.length === 0) return { taken: new Map<string, number>(), passedOver: [] };
+    if (names.length === 0)
+      return { taken: new Map<string, number>(), passedOver: [], tooLong: [] };
     const rows = await countPlaces(db, { names });
     const passedOver = rows.filter((row) => Number(row.passed_over) > 0).map(({ gate }) => gate);
     const taken = new Map(rows.map((row) => [row.gate, Number(row.taken)]));
-    for (const [name, starts] of await this.starts.count(db, names))
-      taken.set(name, (taken.get(name) ?? 0) + starts);
+    const { starts, tooLong } = await this.starts.count(db, names);
+    for (const [name, n] of starts) taken.set(name, (taken.get(name) ?? 0) + n);
     for (const name of (await this.pauses.ends(db, names)).keys())
       taken.set(name, Number.POSITIVE_INFINITY);
-    return { taken, passedOver };
+    return { taken, passedOver, tooLong };
   }
 
   /** Records that work waits at the gates. */
@@ -56,8 +57,11 @@ export class GateUses {
     });
   }
 
-  /** Shortens what would hold a gate, which the transaction has locked, because the clock was set back. */
-  async mend(tx: Transaction, name: string): Promise<void> {
-    if ((await this.starts.tooLong(tx, [name])).has(name)) await this.starts.shorten(tx, name);
+  /** The same for one gate, which the transaction has locked, after it has shortened what would hold it for too long. */
+  async mended(tx: Transaction, name: string) {
+    const counts = await this.counts(tx, [name]);
+    if (counts.tooLong.length === 0) return counts;
+    await this.starts.shorten(tx, name);
+    return this.counts(tx, [name]);
   }
 }

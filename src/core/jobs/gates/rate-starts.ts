@@ -36,12 +36,19 @@ export class RateStarts {
     this.#context = context;
   }
 
-  /** How many starts count at each of the gates; those without one are left out. */
-  async count(db: Handle, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  /**
+   * How many starts count at each of the gates; those without one are left out. And those of the gates at which starts count longer
+   * than any that is made now: the clock was set back since.
+   */
+  async count(db: Handle, names: readonly string[]) {
     const gates = names.filter(isRate);
-    if (gates.length === 0) return new Map();
+    if (gates.length === 0) return { starts: new Map<string, number>(), tooLong: [] };
     const rows = await countStarts(db, { gates, now: this.#context.clock.now() });
-    return new Map(rows.map(({ gate, starts }) => [gate, Number(starts)]));
+    const late = rows.filter(({ gate, last }) => Number(last) > this.#latest(gate));
+    return {
+      starts: new Map(rows.map(({ gate, starts }) => [gate, Number(starts)])),
+      tooLong: late.map(({ gate }) => gate),
+    };
   }
 
   /**
@@ -96,15 +103,6 @@ export class RateStarts {
         return [gate, firsts.get(gate) ?? countsUntil(now, slackOf(windowMs), windowMs)];
       }),
     );
-  }
-
-  /** Those of the gates at which starts count longer than any that is made now: the clock was set back since. */
-  async tooLong(db: Handle, names: readonly string[]): Promise<ReadonlySet<string>> {
-    const gates = names.filter(isRate);
-    if (gates.length === 0) return new Set();
-    const rows = await countStarts(db, { gates, now: this.#context.clock.now() });
-    const late = rows.filter(({ gate, last }) => Number(last) > this.#latest(gate));
-    return new Set(late.map(({ gate }) => gate));
   }
 
   /** Lets the starts of a gate that the transaction has locked count for no longer than those that are made now. */
