@@ -1,4 +1,4 @@
-/** The units of deploy/systemd, as systemd reads them, and the program's times and variables. systemd starts them nowhere here. */
+/** The units of deploy/systemd, as systemd reads them, and the program's times and variables. test/faults/executable.test.ts starts them. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -75,7 +75,9 @@ const formula = readFileSync(
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /** A repository of this version, and the programs that a release runs in it. */
-function repository(options: { repository?: string; failing?: string; published?: string } = {}) {
+function repository(
+  options: Partial<Record<'repository' | 'failing' | 'published' | 'ending', string>> = {},
+) {
   const root = mkdtempSync(join(tmpdir(), 'skillwright-release-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const write = (file: string, text: string) => {
@@ -101,7 +103,8 @@ function repository(options: { repository?: string; failing?: string; published?
     if (command === options.failing) throw new Error(`${command} failed`);
     ran.push(command);
     if (command === 'npm run executable') {
-      for (const system of systems) write(`dist-packages/skillwright-1.2.0-${system}.gz`, system);
+      for (const system of systems)
+        write(`dist-packages/skillwright-1.2.0-${system}${options.ending ?? ''}.gz`, system);
     }
     if (command.startsWith('npm sbom')) return '{}';
     if (command.startsWith('npm view')) return command.includes(`${options.published}`) ? '1' : '';
@@ -179,6 +182,13 @@ test('a release has notes of the changelog, a formula, and digests of what is fe
     const address = `https://example.com/skillwright/releases/download/v1.2.0/skillwright-1.2.0-${system}.gz`;
     expect(made).toContain(`url "${address}"\n      sha256 "${sha256(system)}"`);
   }
+});
+
+test('a system without an executable ends the release', () => {
+  const { deps } = repository({ ending: '.exe' });
+  expect(() => release(deps, { version: '1.2.0', publish: false })).toThrow(
+    /made no .*skillwright-1\.2\.0-linux-x64\.gz, .*darwin-arm64\.gz/,
+  );
 });
 
 test('links of the notes lead to the version', () => {

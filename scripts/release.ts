@@ -5,7 +5,7 @@
  * tested with.
  */
 import { spawnSync } from 'node:child_process';
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { knownMigrations } from '../src/adapters/database/migrate.ts';
 import { runtimePackage, runtimesOf } from './packages/runtime.ts';
@@ -58,6 +58,21 @@ function tarballsOf(root: string, version: string): Tarball[] {
   ];
 }
 
+/** The executables as they are fetched, of each system that there is a Node for. */
+function executablesOf(root: string, version: string): string[] {
+  const { optionalDependencies = {} } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  ) as { optionalDependencies?: Record<string, string> };
+  return runtimesOf(optionalDependencies).map(({ os, system }) => {
+    return `dist-packages/skillwright-${version}-${system}${os === 'win32' ? '.exe' : ''}.gz`;
+  });
+}
+
+function refuseMissing(root: string, files: readonly string[]): void {
+  const missing = files.filter((file) => !existsSync(join(root, file)));
+  if (missing.length > 0) throw new Error(`npm run executable made no ${missing.join(', ')}`);
+}
+
 /** Makes the release. Throws an error with every reason against it. */
 export function release(deps: ReleaseDeps, input: { version: string; publish: boolean }): void {
   const { root, run, print } = deps;
@@ -77,6 +92,7 @@ export function release(deps: ReleaseDeps, input: { version: string; publish: bo
   if (made.join() !== [...expected].sort().join()) {
     throw new Error(`npm run packages made ${made.join(', ')}, not ${expected.join(', ')}`);
   }
+  refuseMissing(root, executablesOf(root, version));
   const files = writeReleaseFiles({ root, run, version, entry: entryOf(facts.changelog, version) });
   print(`Written: ${files.map((name) => `dist-packages/${name}`).join(', ')}`);
   if (!publish) {

@@ -59,7 +59,7 @@ function makeExecutable(folder: string): void {
   const { bin } = readManifest(join(build, folder));
   const { version } = readManifest(platform);
   const name = `skillwright-${version}-${folder.slice('node-'.length)}`;
-  const file = join(out, folder.includes('win') ? `${name}.exe` : name);
+  const file = join(out, folder.startsWith('node-win-') ? `${name}.exe` : name);
   const configuration = join(staged, 'sea.json');
   const settings = {
     main: join(import.meta.dirname, 'main.js'),

@@ -98,11 +98,14 @@ async function stageRuntimes(): Promise<string[]> {
   const runtimes = runtimesOf(optionalDependencies).filter(({ os, cpu }) => {
     return options.systems === 'all' || (os === process.platform && cpu === process.arch);
   });
+  const [licence = ''] = globSync('node_modules/node-*/LICENSE', { cwd: root }).map((file) => {
+    return join(root, file);
+  });
   const folders: string[] = [];
   for (const runtime of runtimes) {
     const folder = join(build, `node-${runtime.system}`);
     const source = await fetchRuntime(runtime, root, join(build, 'fetched', runtime.from));
-    writeManifest(folder, await stageRuntime(runtime, source, folder));
+    writeManifest(folder, await stageRuntime(runtime, source, folder, licence));
     folders.push(folder);
   }
   return folders;

@@ -11,17 +11,19 @@ const [mac, windows] = runtimesOf({
 }) as [ReturnType<typeof runtimesOf>[0], ReturnType<typeof runtimesOf>[0]];
 
 /** A package with a Node as the registry has it, with what the platform does not need. */
-function wholePackage(version: string, program: string) {
+function wholePackage(version: string, program: string, files = ['LICENSE']) {
   const folder = mkdtempSync(join(tmpdir(), 'skillwright-runtime-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   for (const name of ['source/bin', 'source/include'])
     mkdirSync(join(folder, name), { recursive: true });
   const manifest = { name: 'node-of-a-system', version, bin: { node: program } };
   writeFileSync(join(folder, 'source/package.json'), JSON.stringify(manifest));
-  for (const name of [program, 'include/node.h', 'LICENSE', 'README.md']) {
+  for (const name of [program, 'include/node.h', 'README.md', ...files]) {
     writeFileSync(join(folder, 'source', name), name);
   }
-  return { source: join(folder, 'source'), staged: join(folder, 'staged') };
+  const licence = join(folder, 'licence-of-node');
+  writeFileSync(licence, 'licence of Node');
+  return { source: join(folder, 'source'), staged: join(folder, 'staged'), licence };
 }
 
 test('each package with a Node becomes one of our own, for its system alone', () => {
@@ -34,9 +36,9 @@ test('each package with a Node becomes one of our own, for its system alone', ()
 });
 
 test('it holds the program and its licence, and nothing else', async () => {
-  const { source, staged } = wholePackage('26.10.0', 'bin/node.exe');
+  const { source, staged, licence } = wholePackage('26.10.0', 'bin/node.exe');
 
-  const manifest = await stageRuntime(windows, source, staged);
+  const manifest = await stageRuntime(windows, source, staged, licence);
 
   expect(manifest).toMatchObject({ os: ['win32'], cpu: ['x64'], bin: { node: 'bin/node.exe' } });
   expect(manifest.files).toEqual(['bin', 'LICENSE']);
@@ -45,8 +47,18 @@ test('it holds the program and its licence, and nothing else', async () => {
   expect(statSync(join(staged, 'include'), { throwIfNoEntry: false })).toBeUndefined();
 });
 
-test('a Node of another version than the one of package.json is refused', async () => {
-  const { source, staged } = wholePackage('26.9.0', 'bin/node');
+test('a package without a licence gets the one of Node', async () => {
+  const { source, staged, licence } = wholePackage('26.10.0', 'bin/node.exe', []);
 
-  await expect(stageRuntime(mac, source, staged)).rejects.toThrow(/26\.9\.0, not 26\.10\.0/);
+  await stageRuntime(windows, source, staged, licence);
+
+  expect(readFileSync(join(staged, 'LICENSE'), 'utf8')).toBe('licence of Node');
+});
+
+test('a Node of another version than the one of package.json is refused', async () => {
+  const { source, staged, licence } = wholePackage('26.9.0', 'bin/node');
+
+  await expect(stageRuntime(mac, source, staged, licence)).rejects.toThrow(
+    /26\.9\.0, not 26\.10\.0/,
+  );
 });

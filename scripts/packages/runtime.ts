@@ -57,11 +57,15 @@ function runtimeManifest(runtime: Runtime, program: string): PackedManifest {
   };
 }
 
-/** Copies the program and its licence from the package of the checkout, in `source`, into `folder`; its manifest. */
+/**
+ * Copies the program and its licence from the package of the checkout, in `source`, into `folder`; its manifest. `licence` is
+ * the licence of Node for a package that has none, as the one for Windows.
+ */
 export async function stageRuntime(
   runtime: Runtime,
   source: string,
   folder: string,
+  licence: string,
 ): Promise<PackedManifest> {
   const { bin, version } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8')) as {
     bin: { node: string };
@@ -73,7 +77,8 @@ export async function stageRuntime(
   const program = `bin/${basename(bin.node)}`;
   mkdirSync(join(folder, 'bin'), { recursive: true });
   cpSync(join(source, bin.node), join(folder, program));
-  cpSync(join(source, 'LICENSE'), join(folder, 'LICENSE'));
+  const own = join(source, 'LICENSE');
+  cpSync(existsSync(own) ? own : licence, join(folder, 'LICENSE'));
   chmodSync(join(folder, program), 0o755);
   if (runtime.os === 'linux') await strip(join(folder, program));
   return runtimeManifest(runtime, program);

@@ -23,7 +23,9 @@ import { buildImage } from '../support/image.ts';
 import { adminSecret } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
 import { freePort } from '../support/supervised.ts';
+import { bootUnits, canBoot } from '../support/systemd.ts';
 import { newTenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const root = join(import.meta.dirname, '../..');
 const name = `skillwright-0.1.0-${process.platform}-${process.arch}`;
@@ -234,6 +236,39 @@ test('doctor finds no fault in the layout of the systemd unit', async ({ signal 
   const cached = await image.run(['ls', '/var/cache/skillwright']);
   expect(cached).toEqual({ code: 0, output: 'program\n' });
 }, 120_000);
+
+test.skipIf(!canBoot())(
+  'systemd starts its units, and restarts it while clients wait',
+  async () => {
+    const machine = await bootUnits(file);
+    onTestFinished(() => machine.stop());
+    const { run } = machine;
+    const ask = (path: string) => `curl -s --fail --max-time 30 http://127.0.0.1:3000${path}`;
+    const isUp = () => run(ask('/health')).catch(() => null);
+    await waitFor(isUp, { describe: 'the unit answers', deadlineMs: 60_000 });
+
+    const pid = await run('systemctl show --property=MainPID --value skillwright');
+    const status = await run(`cat /proc/${pid.trim()}/status`);
+    expect(status).toMatch(/^CapEff:\t0+$/m);
+    expect(status).toMatch(/^Seccomp:\t2$/m);
+    const settings = 'export XDG_CONFIG_HOME=/root/config XDG_CACHE_HOME=/root/cache;';
+    const secret = 'export ADMIN_SECRET=$(cat /var/lib/skillwright/admin-secret);';
+    await run(`${settings} ${secret} skillwright keys create me --scopes '*' --save`);
+    // A process of its own, in a sandbox.
+    const queried = `skillwright run data/v1.0/query-json '{"expression":"a + 1","data":{"a":1}}'`;
+    expect(JSON.parse(await run(`${settings} ${queried}`))).toMatchObject({ result: 2 });
+    const doctor =
+      'runuser -u skillwright -- skillwright doctor --env-file /etc/skillwright/skillwright.env';
+    expect(await run(`cd /; ${doctor}`)).toContain('in use by the platform that runs');
+
+    const asking = `for n in $(seq 20); do ${ask('/health')} --output /dev/null; sleep 0.1; done`;
+    await Promise.all([run(asking), run('sleep 0.5; systemctl restart skillwright')]);
+    const log = await run('journalctl --unit skillwright --no-pager --output=cat');
+    expect(log.match(/Skillwright is ready/g)).toHaveLength(2);
+    expect(log).not.toContain('SIGKILL');
+  },
+  180_000,
+);
 
 test('a file of its program that was lost is written again', () => {
   const programs = globSync('.cache/skillwright/program/*/src/apps/cli/main.js', { cwd: home });
