@@ -151,6 +151,7 @@ const settings = {
   agentTokensMax: 1e9,
   modelOutputTokens: 1_000,
   modelContextTokens: 100_000,
+  modelAbilities: [],
   modelPrices: [],
 };
 

@@ -71,12 +71,13 @@ describe('the effort', () => {
 
   test('is an effort in messages where the model decides how long it thinks', async () => {
     const model = 'anthropic/claude-opus-4-7';
-    expect(await bodySent(model, { effort: 'high' })).toMatchObject({
+    const thinking = 'adaptive';
+    expect(await bodySent(model, { effort: 'high', thinking })).toMatchObject({
       thinking: { type: 'adaptive' },
       output_config: { effort: 'high' },
       max_tokens: 4_000,
     });
-    expect(await bodySent(model, { effort: 'none' })).toMatchObject({
+    expect(await bodySent(model, { effort: 'none', thinking })).toMatchObject({
       thinking: { type: 'disabled' },
     });
   });

@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { reasonsWith, settingsFaults, takenSettings, thinkingOf } from './known-models.ts';
+import { KnownModels } from './known-models.ts';
 import type { Effort } from './model.ts';
+
+const known = new KnownModels([]);
+/** The settings that are sent, and the notes. */
+function takenSettings(...call: Parameters<typeof known.takenBy>) {
+  const { temperature, effort, notes } = known.takenBy(...call);
+  return { temperature, effort, notes };
+}
 
 describe('settings that a model takes', () => {
   test.each<[string, { temperature?: number; effort?: Effort }]>([
@@ -19,7 +26,7 @@ describe('settings that a model takes', () => {
     ['anthropic/claude-tomorrow', { temperature: 1, effort: 'max' }],
     ['ollama/o3', { temperature: 2, effort: 'xhigh' }],
   ])('%s: %j', (model, settings) => {
-    expect(settingsFaults(model, settings)).toEqual([]);
+    expect(known.faultsOf(model, settings)).toEqual([]);
     expect(takenSettings(model, settings, false)).toEqual({ ...settings, notes: [] });
   });
 });
@@ -38,7 +45,7 @@ describe('settings that a model is known not to take', () => {
     ['anthropic/claude-opus-5-5', { effort: 'none' }, 'effort', 'low, medium'],
     ['anthropic/any', { temperature: 1.1 }, 'temperature', 'at most 1'],
   ])('%s: %j', (model, settings, field, words) => {
-    expect(settingsFaults(model, settings)).toEqual([
+    expect(known.faultsOf(model, settings)).toEqual([
       { field, issue: expect.stringContaining(words) },
     ]);
     expect(takenSettings(model, settings, false).notes).toEqual([
@@ -89,7 +96,7 @@ test.each([
   ['anthropic/claude-of-tomorrow', 'adaptive'],
   ['anthropic/another', 'budget'],
 ])('%s is told to think by %s', (model, form) => {
-  expect(thinkingOf(model)).toBe(form);
+  expect(known.of(model).thinking ?? 'budget').toBe(form);
 });
 
 test.each<[string, Effort | undefined, boolean]>([
@@ -116,5 +123,53 @@ test.each<[string, Effort | undefined, boolean]>([
   ['openai/a-model-of-tomorrow', 'low', true],
   ['openai/o1-mini', undefined, true],
 ])('%s with the effort %s reasons: %s', (model, effort, reasons) => {
-  expect(reasonsWith(model, effort)).toBe(reasons);
+  expect(known.reasonsWith(model, effort)).toBe(reasons);
+});
+
+describe('what the table says', () => {
+  test.each<[string, object]>([
+    ['openai/gpt-4o-mini-2024-07-18', { contextTokens: 128_000, images: true, schema: true }],
+    ['openai/gpt-4o-2024-05-13', { outputTokens: 4_096, schema: false }],
+    ['openai/gpt-5-chat-latest', { tools: false, schema: false }],
+    ['openai/gpt-5.4-mini', { contextTokens: 400_000 }],
+    ['openai/gpt-5.4', { contextTokens: 1_050_000 }],
+    ['openai/gpt-6.2-sol', { efforts: ['low', 'medium', 'high', 'xhigh', 'max'], reasons: true }],
+    ['openai/gpt-6.1-terra', { efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'] }],
+    ['anthropic/claude-sonnet-4-20250514', { schema: false, outputTokens: 64_000 }],
+    ['anthropic/claude-opus-4-1-20250805', { schema: true, outputTokens: 32_000 }],
+    ['anthropic/claude-opus-4', { schema: false, outputTokens: 32_000 }],
+    ['anthropic/claude-haiku-5-5', { contextTokens: 1_000_000, outputTokens: 128_000 }],
+    ['ollama/qwen3', {}],
+  ])('of %s', (model, abilities) => {
+    expect(known.of(model)).toMatchObject(abilities);
+  });
+
+  test('bounds the tokens of an agent, and those that it does not set', () => {
+    const settings = { context_tokens: 200_000, max_output_tokens: 20_000 };
+    expect(known.faultsOf('openai/gpt-4o', settings)).toEqual([
+      { field: 'context_tokens', issue: 'must be at most 128000 for openai/gpt-4o' },
+      { field: 'max_output_tokens', issue: 'must be at most 16384 for openai/gpt-4o' },
+    ]);
+    expect(known.faultsOf('ollama/qwen3', settings)).toEqual([]);
+    expect(known.windowOf(['openai/gpt-5', 'openai/gpt-3.5-turbo'], 100_000)).toBe(16_385);
+    expect(known.windowOf(['openai/gpt-5', 'ollama/qwen3'], 100_000)).toBe(100_000);
+  });
+});
+
+test('what the operator says counts before the table, and most what names the model', () => {
+  const own = new KnownModels([
+    { model: 'openai/gpt-4o', abilities: { images: false } },
+    { model: 'ollama/qwen3:4b', abilities: { tools: false } },
+    { model: 'ollama/qwen3*', abilities: { contextTokens: 40_000, efforts: ['none', 'high'] } },
+    { model: 'ollama/*', abilities: { contextTokens: 8_000, tools: true } },
+  ]);
+
+  expect(own.of('openai/gpt-4o')).toMatchObject({ images: false, contextTokens: 128_000 });
+  expect(own.of('ollama/qwen3:4b')).toEqual({
+    tools: false,
+    contextTokens: 40_000,
+    efforts: ['none', 'high'],
+  });
+  expect(own.of('ollama/other')).toEqual({ contextTokens: 8_000, tools: true });
+  expect(own.faultsOf('ollama/qwen3', { effort: 'low' })).toHaveLength(1);
 });

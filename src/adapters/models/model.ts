@@ -4,6 +4,7 @@
  * caller decides on retries.
  */
 
+import type { ThinkingForm } from './model-table.ts';
 import type { ProviderSettings } from './providers.ts';
 
 /** Tokens of a call; null where the provider did not report them. */
@@ -105,13 +106,15 @@ export interface ModelCall {
   readonly messages: readonly DialogueMessage[];
   readonly tools: readonly ToolOffer[];
   /**
-   * Asks for JSON of this schema. Providers accept the schema of an object alone, so `system` has to
+   * Asks for JSON of this schema, of a model that can be held to one. Providers accept the schema of an object alone, so `system` has to
    * ask for it too, and the caller validates the answer.
    */
   readonly schema?: Readonly<Record<string, unknown>> | undefined;
   readonly maxOutputTokens: number;
   readonly temperature?: number | undefined;
   readonly effort?: Effort | undefined;
+  /** How a model of messages is told its effort; as a number of tokens by default. */
+  readonly thinking?: ThinkingForm | undefined;
   /** The longest time until the first byte of the answer; the adapter's own bound by default. */
   readonly firstByteTimeoutMs?: number | undefined;
   /** The longest time until the end of the answer; none by default. */

@@ -177,8 +177,7 @@ describe.each(kinds)('%s', (kind) => {
       additionalProperties: false,
     };
 
-    const model = kind === 'anthropic' ? 'anthropic/claude-opus-5' : `${kind}/some-model`;
-    const { message } = await ask(kind, { schema, model });
+    const { message } = await ask(kind, { schema });
 
     expect(message.text).toBe('{"ok":true}');
     const { body } = lastRequest();

@@ -5,8 +5,8 @@
  */
 import { timestamp } from '../../kernel/clock.ts';
 import { nanoOf } from '../../kernel/money.ts';
+import { priceLines } from './model-table.ts';
 import type { Price, Rates } from './price.ts';
-import { priceLines } from './price-table.ts';
 
 /** The price of `model` (`provider/name`) from a day on. A `*` at its end stands for any rest. */
 export interface ModelPrice {

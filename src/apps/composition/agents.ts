@@ -30,12 +30,16 @@ const agentDependents: readonly AgentDependent[] = [
 ];
 
 /** Those of the platform's settings that agents need. */
-type AgentsConfig = Pick<Config, 'agentsMax' | 'defaultModel' | 'modelContextTokens'>;
+type AgentsConfig = Pick<
+  Config,
+  'agentsMax' | 'defaultModel' | 'modelContextTokens' | 'modelAbilities'
+>;
 
 const unbounded: AgentsConfig = {
   agentsMax: Number.POSITIVE_INFINITY,
   defaultModel: null,
   modelContextTokens: 100_000,
+  modelAbilities: [],
 };
 
 /** Without a registry of skills. */

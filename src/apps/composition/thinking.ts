@@ -1,6 +1,7 @@
 /** How agents think, put together: models, what they cost, what is recorded of them, their tools. */
 
 import type { Metrics } from '../../adapters/http/metrics.ts';
+import { KnownModels } from '../../adapters/models/known-models.ts';
 import { ProviderModels } from '../../adapters/models/models.ts';
 import { Prices } from '../../adapters/models/prices.ts';
 import type { Agents } from '../../core/agents/agents.ts';
@@ -51,6 +52,7 @@ export function composeThinking(
     skills,
     models,
     skillFolders: new SkillFolders(definitions),
+    known: new KnownModels(config.modelAbilities),
     prices: new Prices(config.modelPrices),
   });
 }

@@ -72,7 +72,10 @@ export type AgentState = Pick<AgentRow, 'status' | 'priority'>;
 
 /** What agents need of their process. */
 type AgentsContext = Pick<Context, 'database' | 'clock'> & {
-  readonly config: Pick<Config, 'agentsMax' | 'defaultModel' | 'modelContextTokens'>;
+  readonly config: Pick<
+    Config,
+    'agentsMax' | 'defaultModel' | 'modelContextTokens' | 'modelAbilities'
+  >;
 };
 
 /** The agents of all organizations. */

@@ -3,7 +3,7 @@
  * defaults.
  */
 
-import { settingsFaults } from '../../adapters/models/known-models.ts';
+import { KnownModels } from '../../adapters/models/known-models.ts';
 import type { Effort, ModelCall } from '../../adapters/models/model.ts';
 import { invalid, invalidIn } from '../../kernel/errors.ts';
 import type { Config } from '../config/config.ts';
@@ -28,12 +28,18 @@ export interface CalledModel {
 /** Throws `400 validation_error` for settings that contradict each other or that one of the models refuses. */
 export function requireTaken(
   { model, settings, fallbacks }: CalledModel,
-  { defaultModel, modelContextTokens }: Pick<Config, 'defaultModel' | 'modelContextTokens'>,
+  {
+    defaultModel,
+    modelContextTokens,
+    modelAbilities,
+  }: Pick<Config, 'defaultModel' | 'modelContextTokens' | 'modelAbilities'>,
 ): void {
-  const { max_output_tokens: output, context_tokens: window = modelContextTokens } = settings;
+  const known = new KnownModels(modelAbilities);
   const name = model ?? defaultModel;
   const models = name === null ? fallbacks : [name, ...fallbacks];
-  const faults = models.flatMap((one) => settingsFaults(one, settings));
+  const { max_output_tokens: output } = settings;
+  const window = settings.context_tokens ?? known.windowOf(models, modelContextTokens);
+  const faults = models.flatMap((one) => known.faultsOf(one, settings));
   const own = model === null ? -1 : fallbacks.indexOf(model);
   if (own >= 0) throw invalid(`fallback_models.${own}`, "must not be the agent's own model");
   if (output !== undefined && output > window / 2) {
@@ -64,14 +70,17 @@ interface CallSettings extends Omit<RequestSettings, 'maxOutputTokens'> {
   readonly window: number;
 }
 
-/** The settings of a request's calls: the skill's, else the agent's, else the platform's. */
+/**
+ * The settings of a request's calls: the skill's, else the agent's, else the platform's. `platform` has its window, as far
+ * as the models have room for it.
+ */
 export function callSettings(
   request: RequestSettings,
   settings: ModelSettings,
-  config: Pick<Config, 'modelOutputTokens' | 'modelContextTokens'>,
+  platform: { readonly window: number; readonly output: number },
 ): CallSettings {
-  const window = settings.context_tokens ?? config.modelContextTokens;
-  const output = settings.max_output_tokens ?? Math.min(config.modelOutputTokens, window / 2);
+  const window = settings.context_tokens ?? platform.window;
+  const output = settings.max_output_tokens ?? Math.min(platform.output, window / 2);
   return {
     output: Math.min(request.maxOutputTokens ?? Infinity, Math.floor(output)),
     window,

@@ -2,6 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { BlockList } from 'node:net';
 import { parseAllowList } from '../../adapters/egress/allow-list.ts';
+import type { OperatorAbilities } from '../../adapters/models/known-models.ts';
+import { readOperatorAbilities } from '../../adapters/models/operator-abilities.ts';
 import { readOperatorPrices } from '../../adapters/models/operator-prices.ts';
 import type { ModelPrice } from '../../adapters/models/prices.ts';
 import { embeddingsFault, partsOfModel, providerPattern } from '../../adapters/models/providers.ts';
@@ -112,20 +114,34 @@ export const embeddingModel: Reader<string> = (value) => {
 
 /** A JSON list of prices, or the path of a file with one. */
 export const modelPrices: Reader<readonly ModelPrice[]> = (value) => {
-  const isList = value.trimStart().startsWith('[');
-  let json = value;
-  try {
-    if (!isList) json = readFileSync(value.trim(), 'utf8');
-  } catch (error) {
-    return {
-      expected: `a JSON list of prices or a file with one, but ${(error as Error).message}`,
-    };
-  }
-  const read = readOperatorPrices(json);
+  const list = listIn(value);
+  if ('fault' in list)
+    return { expected: `a JSON list of prices or a file with one, but ${list.fault}` };
+  const read = readOperatorPrices(list.json);
   return 'prices' in read
     ? { value: read.prices }
     : { expected: `prices of models, but ${read.fault}` };
 };
+
+/** A JSON list of models with their abilities, or the path of a file with one. */
+export const modelAbilities: Reader<readonly OperatorAbilities[]> = (value) => {
+  const list = listIn(value);
+  if ('fault' in list)
+    return { expected: `a JSON list of models or a file with one, but ${list.fault}` };
+  const read = readOperatorAbilities(list.json);
+  return 'models' in read
+    ? { value: read.models }
+    : { expected: `abilities of models, but ${read.fault}` };
+};
+
+function listIn(value: string): { readonly json: string } | { readonly fault: string } {
+  if (value.trimStart().startsWith('[')) return { json: value };
+  try {
+    return { json: readFileSync(value.trim(), 'utf8') };
+  } catch (error) {
+    return { fault: (error as Error).message };
+  }
+}
 
 /** What a process does (design: Out of one machine). */
 export const roles = ['api', 'worker', 'scheduler'] as const;

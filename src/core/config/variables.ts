@@ -8,6 +8,7 @@ import {
   hostList,
   integer,
   model,
+  modelAbilities,
   modelPrices,
   originList,
   publicUrl,
@@ -195,6 +196,12 @@ export const variables = {
     'Most tokens of one answer of a model.',
     '4096',
     integer(16, 1_000_000),
+  ),
+  modelAbilities: variable(
+    'MODEL_ABILITIES',
+    'What models can, beside what is built in: a JSON list, or the path of a file with one.',
+    '[]',
+    modelAbilities,
   ),
   modelPrices: variable(
     'MODEL_PRICES',

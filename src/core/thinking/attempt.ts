@@ -1,5 +1,6 @@
 /** The thinking of one attempt: what its requests, its calls of models and its tools share. */
 
+import type { KnownModels } from '../../adapters/models/known-models.ts';
 import { ModelError, type Models, type ToolMessage } from '../../adapters/models/model.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
@@ -27,6 +28,7 @@ export interface ThinkingParts extends GenerationParts {
   readonly skills: SkillRegistry;
   readonly credentials: Credentials;
   readonly models: Models;
+  readonly known: KnownModels;
   readonly skillFolders: SkillFolders;
 }
 

@@ -5,7 +5,7 @@
  * failure and the next one have to be read together.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
-import { reasonsWith, takenSettings } from '../../adapters/models/known-models.ts';
+import type { TakenSettings } from '../../adapters/models/known-models.ts';
 import {
   type AssistantMessage,
   type DialogueMessage,
@@ -122,9 +122,10 @@ async function askUncut(
  * Whether a call reserves less than its whole answer, to leave room for others. How long a model reasons may depend on
  * the answer's limit, so where it reasons it does not; nor does a call whose answer was cut for it.
  */
-function leavesRoom({ generation, turn, model }: TurnRequest): boolean {
-  const { effort } = takenSettings(model, generation.call, false);
-  return !reasonsWith(model, effort) && !generation.cuts.has(triesKey(turn, model));
+function leavesRoom({ attempt, generation, turn, model }: TurnRequest): boolean {
+  const { known } = attempt.parts;
+  const { effort } = known.takenBy(model, generation.call, false);
+  return !known.reasonsWith(model, effort) && !generation.cuts.has(triesKey(turn, model));
 }
 
 /** Rejects with a ModelError when the model gives no answer and has no tries left in this attempt. */
@@ -241,20 +242,23 @@ async function stream(
   call: BegunCall,
 ): Promise<ModelAnswer> {
   const settings = await settingsFor(attempt, model);
-  const isChatWithTools = tools.length > 0 && speaksChat(model, settings);
-  const taken = settingsTaken(attempt, generation, model, isChatWithTools);
+  const isChat = speaksChat(model, settings);
+  const taken = settingsTaken(attempt, generation, model, { isOffered: tools.length > 0, isChat });
   const batches = new TextBatches((text) =>
     report(attempt, { type: 'token', data: { step: call.n, text } }),
   );
   try {
     return await attempt.parts.models.call({
       ...generation.call,
-      ...taken,
+      temperature: taken.temperature,
+      effort: taken.effort,
+      thinking: taken.thinking,
+      schema: taken.takesSchema ? generation.call.schema : undefined,
       model,
       settings,
       messages,
-      tools,
-      maxOutputTokens: call.output,
+      tools: taken.takesTools ? tools : [],
+      maxOutputTokens: Math.min(call.output, taken.outputTokens),
       onText: (text) => batches.add(text),
     });
   } finally {
@@ -262,20 +266,21 @@ async function stream(
   }
 }
 
-/** The settings that the model takes, with a log line for the others. */
+/** What the model takes of the call, with a log line for the rest. */
 function settingsTaken(
   attempt: ThinkingAttempt,
   { call, leftOut }: Generation,
   model: string,
-  isChatWithTools: boolean,
-) {
-  const { temperature, effort } = call;
-  const taken = takenSettings(model, { temperature, effort }, isChatWithTools);
-  for (const sentence of taken.notes) {
+  tools: { readonly isOffered: boolean; readonly isChat: boolean },
+): TakenSettings {
+  const isChatWithTools = tools.isOffered && tools.isChat;
+  const taken = attempt.parts.known.takenBy(model, call, isChatWithTools);
+  const isWithout = tools.isOffered && !taken.takesTools;
+  for (const sentence of isWithout ? [...taken.notes, `${model} takes no tools`] : taken.notes) {
     if (!leftOut.has(sentence)) log(attempt, sentence);
     leftOut.add(sentence);
   }
-  return { temperature: taken.temperature, effort: taken.effort };
+  return taken;
 }
 
 async function recordAnswer(

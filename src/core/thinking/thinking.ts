@@ -162,11 +162,12 @@ async function continueGeneration(
   const box = await toolsOf(attempt, agent, scopes, request, part);
   const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : noHistory;
   const system = systemOf(agent, request, box);
-  const { output, window, ...called } = callSettings(
-    request,
-    settingsOf(agent),
-    parts.context.config,
-  );
+  const fallbacks = fallbacksOf(agent);
+  const { modelContextTokens, modelOutputTokens } = parts.context.config;
+  const { output, window, ...called } = callSettings(request, settingsOf(agent), {
+    window: parts.known.windowOf([model, ...fallbacks], modelContextTokens),
+    output: modelOutputTokens,
+  });
   const schema = JSON.stringify([request.schema]);
   const generation: Generation = {
     ...known,
@@ -174,7 +175,7 @@ async function continueGeneration(
     call: { ...called, model, system, schema: request.schema, signal },
     agentVersion: agent.version,
     mayDelegate: agent.agents !== '[]',
-    fallbacks: fallbacksOf(agent),
+    fallbacks,
     leftOut: new Set(),
     output,
     window,

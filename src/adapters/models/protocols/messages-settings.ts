@@ -3,7 +3,6 @@
  * a number of tokens to think with for the others, and the schema of the answer.
  */
 import type { Json } from '../../../kernel/json.ts';
-import { takesOutputSchema, thinkingOf } from '../known-models.ts';
 import type { Effort, ModelCall } from '../model.ts';
 import type { Opaque } from '../prompt.ts';
 import { closedSchema, isObjectSchema } from './sent-schemas.ts';
@@ -30,9 +29,9 @@ interface Thinking {
 }
 
 export function thinkingFor(call: ThinkingCall): Thinking {
-  const { effort, maxOutputTokens, model } = call;
+  const { effort, maxOutputTokens } = call;
   if (effort === undefined) return {};
-  if (thinkingOf(model) === 'adaptive') {
+  if (call.thinking === 'adaptive') {
     if (effort === 'none') return { thinking: { type: 'disabled' } };
     return { thinking: { type: 'adaptive' }, effort: effort === 'minimal' ? 'low' : effort };
   }
@@ -42,12 +41,14 @@ export function thinkingFor(call: ThinkingCall): Thinking {
 }
 
 /** The schema that the model is held to; undefined where its provider would refuse it: the system text has it, too. */
-export function outputSchema(model: string, schema: Json): Json | undefined {
-  if (!takesOutputSchema(model) || !isObjectSchema(schema)) return undefined;
-  return closedSchema(schema) ?? undefined;
+export function outputSchema(schema: Json): Json | undefined {
+  return isObjectSchema(schema) ? (closedSchema(schema) ?? undefined) : undefined;
 }
 
-type ThinkingCall = Pick<ModelCall, 'effort' | 'maxOutputTokens' | 'model' | 'messages'>;
+type ThinkingCall = Pick<
+  ModelCall,
+  'effort' | 'thinking' | 'maxOutputTokens' | 'model' | 'messages'
+>;
 
 /** Tokens to think with; 0 where the answer has too few for it. */
 function thoughtsOf(effort: keyof typeof shares, answerTokens: number): number {

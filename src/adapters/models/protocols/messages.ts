@@ -25,7 +25,7 @@ export const messages: Protocol = {
 function bodyOf(call: ModelCall, name: string): Json {
   const { temperature, schema, maxOutputTokens } = call;
   const { thinking, effort } = thinkingFor(call);
-  const format = schema && outputSchema(call.model, schema);
+  const format = schema && outputSchema(schema);
   const config = { effort, format: format && { type: 'json_schema', schema: format } };
   const tools = call.tools.map(toolOf);
   const turns = turnsOf(call);
