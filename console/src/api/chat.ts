@@ -9,6 +9,8 @@ export interface ChatTask {
   readonly task: string;
   /** Null for a new conversation. */
   readonly conversationId: string | null;
+  /** What it does while another job of the conversation has not ended. */
+  readonly mode: 'queue' | 'interrupt';
   /** The user of the task; empty for none. */
   readonly user: string;
   readonly overrides: Overrides | null;
@@ -21,10 +23,13 @@ const headerText = (text: string) => String.fromCharCode(...new TextEncoder().en
 
 /** Accepts the task, and answers with its job at once. */
 export function giveTask(given: ChatTask) {
-  const { agentId, task, conversationId, user, overrides, idempotencyKey } = given;
+  const { agentId, task, conversationId, mode, user, overrides, idempotencyKey } = given;
   const header = {
     'idempotency-key': idempotencyKey,
-    ...(conversationId !== null && { 'x-conversation-id': conversationId }),
+    ...(conversationId !== null && {
+      'x-conversation-id': conversationId,
+      'x-conversation-mode': mode,
+    }),
     ...(user !== '' && { 'x-user-id': headerText(user) }),
   };
   if (overrides !== null) {

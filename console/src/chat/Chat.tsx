@@ -208,9 +208,11 @@ function Room({
         text={text}
         onText={(next) => setText(next === '' ? undefined : next)}
         onSend={() => sending.send(text)}
+        onStopAndSend={() => sending.send(text, 'interrupt')}
         onStop={sending.stop}
         // An answer that is under way can be stopped all the same.
         state={isClosed && sending.state === 'ready' ? 'closed' : sending.state}
+        isClosed={isClosed}
         error={sending.error}
         hint={
           isPaused

@@ -12,8 +12,10 @@ export function Composer({
   text,
   onText,
   onSend,
+  onStopAndSend,
   onStop,
   state,
+  isClosed,
   hint,
   error,
 }: {
@@ -21,25 +23,31 @@ export function Composer({
   text: string;
   onText: (text: string) => void;
   onSend: () => void;
+  /** Stops the answer under way, and sends. */
+  onStopAndSend: () => void;
   onStop: () => void;
   state: 'ready' | 'sending' | 'answering' | 'stopping' | 'closed';
+  /** Whether no message may be written. */
+  isClosed: boolean;
   hint: string;
   error: unknown;
 }) {
   const id = useId();
   const isEmpty = text.trim() === '';
+  const isAnswering = state === 'answering' || state === 'stopping';
+  const maySend = (state === 'ready' || isAnswering) && !isClosed && !isEmpty;
   function onKeyDown(event: KeyboardEvent) {
     // Enter also confirms a word in a Japanese or Chinese input method.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
-    if (state === 'ready' && !isEmpty) onSend();
+    if (maySend) onSend();
   }
   return (
     <form
       className="flex flex-col gap-2 border-t p-3"
       onSubmit={(event) => {
         event.preventDefault();
-        if (state === 'ready' && !isEmpty) onSend();
+        if (maySend) onSend();
       }}
     >
       {error != null && <Problem error={error} {...(!isEmpty && { retry: onSend })} />}
@@ -61,11 +69,13 @@ export function Composer({
           onKeyDown={onKeyDown}
           className="field-sizing-content max-h-48 min-h-8.5 w-full min-w-0 grow resize-none rounded-md border border-line-strong bg-surface px-2.5 py-1.5 leading-relaxed text-ink hover:border-muted disabled:opacity-60"
         />
-        {state === 'answering' || state === 'stopping' ? (
+        {isAnswering && (
           <Button icon={<Square />} busy={state === 'stopping'} onClick={onStop}>
             Stop
           </Button>
-        ) : (
+        )}
+        {isAnswering && maySend && <Button onClick={onStopAndSend}>Stop and send</Button>}
+        {(!isAnswering || maySend) && (
           <Button
             type="submit"
             look="primary"

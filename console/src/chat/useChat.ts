@@ -43,13 +43,19 @@ export function useChat(conversationId: string, given: Given | undefined) {
   const usage = useQuery({ ...tokenUsageQuery(conversationId, updatedAt), ...shared });
 
   const messages = pages.flatMap(({ data }) => data?.data ?? []);
-  const newest = jobs.data?.data[0];
+  // The job that runs, before those that wait for it.
+  const newest = jobs.data?.data.findLast((job) => !hasEnded(job)) ?? jobs.data?.data[0];
   // Ids grow: the list may have been read before the last task was given.
-  const isAhead = given !== undefined && given.jobId > (newest?.job_id ?? '');
+  const isAhead = given !== undefined && given.jobId > (jobs.data?.data[0]?.job_id ?? '');
+  const isWaiting =
+    !isAhead &&
+    jobs.data?.data.some((job) => job.job_id === given?.jobId && !hasEnded(job) && job !== newest);
+  const isBusy = newest !== undefined && !hasEnded(newest);
   const isRead =
     !isAhead && newest !== undefined && hasEnded(newest) && !pages.at(-1)?.isPlaceholderData;
   // The streamed text stays until it is among the stored messages.
-  const running = isAhead ? given.jobId : isRead && !isActive ? undefined : newest?.job_id;
+  const running =
+    isAhead && !isBusy ? given.jobId : isRead && !isActive ? undefined : newest?.job_id;
   const turns = turnsOf(messages, jobs.data?.data ?? [], true);
   return {
     conversation,
@@ -60,7 +66,7 @@ export function useChat(conversationId: string, given: Given | undefined) {
     messages,
     running,
     /** The task that is not among the messages yet. */
-    unread: isAhead ? given.task : undefined,
+    unread: isAhead || isWaiting ? given?.task : undefined,
     earlierCount: (from - 1) * messagesPageSize,
     showEarlier: () => setEarlier((before) => before + 1),
     said: useAnnouncement(running, turns),

@@ -1,4 +1,4 @@
-/** Sends tasks to an agent, one at a time, and cancels the active one. */
+/** Sends tasks to an agent, also while it works, and cancels the active one. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { type ChatTask, giveTask } from '../api/chat.ts';
@@ -12,7 +12,7 @@ export function useSending({
   running,
   onGiven,
   ...chat
-}: Omit<ChatTask, 'task' | 'idempotencyKey'> & {
+}: Omit<ChatTask, 'task' | 'mode' | 'idempotencyKey'> & {
   /** The job that is going on. */
   running: string | undefined;
   onGiven: (given: Given) => void;
@@ -20,13 +20,13 @@ export function useSending({
   const client = useQueryClient();
   const key = useRef({ request: '', value: '' });
   const give = useMutation({
-    mutationFn: (task: string) => {
-      const request = JSON.stringify([chat, task, running]);
+    mutationFn: ({ task, mode }: Pick<ChatTask, 'task' | 'mode'>) => {
+      const request = JSON.stringify([chat, task, mode, running]);
       // A try whose answer was lost may have been accepted.
       if (key.current.request !== request) key.current = { request, value: crypto.randomUUID() };
-      return giveTask({ ...chat, task, idempotencyKey: key.current.value });
+      return giveTask({ ...chat, task, mode, idempotencyKey: key.current.value });
     },
-    onSuccess({ job_id: jobId, conversation_id: conversationId }, task) {
+    onSuccess({ job_id: jobId, conversation_id: conversationId }, { task }) {
       key.current = { request: '', value: '' };
       onGiven({ conversationId, jobId, task });
       void client.invalidateQueries({ queryKey: ['conversations'] });
@@ -40,20 +40,21 @@ export function useSending({
   const isStopping = running !== undefined && stop.variables === running && !stop.isError;
   const answering = isStopping ? 'stopping' : 'answering';
   return {
-    send(text: string) {
-      give.mutate(text.trim());
+    /** The task waits for the active job, or stops it. */
+    send(text: string, mode: ChatTask['mode'] = 'queue') {
+      give.mutate({ task: text.trim(), mode });
     },
     /** Gives the task of a turn again, in its conversation. */
     retry({ messages }: Turn) {
       const asked = messages.find(({ role }) => role === 'user');
       const content = asked && contentOf(asked);
-      if (content?.kind === 'text') give.mutate(content.text);
+      if (content?.kind === 'text') give.mutate({ task: content.text, mode: 'queue' });
     },
     stop() {
       if (running !== undefined) stop.mutate(running);
     },
     /** The task that is being sent. */
-    task: give.isPending ? give.variables : undefined,
+    task: give.isPending ? give.variables.task : undefined,
     state: give.isPending ? 'sending' : running === undefined ? 'ready' : answering,
     error: give.error,
   } as const;

@@ -38,6 +38,32 @@ function step(number: number, kind: JobStep['kind'], messageId: string | null, p
 const tree = (entries: readonly Entry[]): unknown[] =>
   entries.map(({ message: { id }, caused }) => (caused.length > 0 ? [id, tree(caused)] : id));
 
+test('messages belong to a job that ran, although another one waited behind it', () => {
+  const ran = (id: string, accepted: number, began: number, ended: number): JobListItem => ({
+    ...job(id, accepted),
+    started_at: at(began),
+    finished_at: at(ended),
+  });
+  const messages = [
+    message('q1', 'user', 1),
+    message('a1', 'assistant', 4),
+    message('q3', 'user', 5),
+    message('a3', 'assistant', 6),
+    message('q2', 'user', 7),
+    message('a2', 'assistant', 8),
+  ];
+  // The third has interrupted the first, while the second waited.
+  const jobs = [ran('three', 3, 5, 6), ran('two', 2, 7, 8), ran('one', 1, 1, 4)];
+
+  const turns = turnsOf(messages, jobs, true);
+
+  expect(turns.map(({ job: of, messages: own }) => [of?.job_id, own.map(({ id }) => id)])).toEqual([
+    ['one', ['q1', 'a1']],
+    ['three', ['q3', 'a3']],
+    ['two', ['q2', 'a2']],
+  ]);
+});
+
 test('messages belong to the last job that was accepted before them', () => {
   const messages = [
     message('q1', 'user', 1),

@@ -17,11 +17,12 @@ export function turnsOf(
   jobs: readonly JobListItem[],
   isLastPage: boolean,
 ): Turn[] {
-  const oldestFirst = jobs.toReversed();
+  const oldestFirst = inOrder(jobs);
   const turns: { job: JobListItem | undefined; messages: Message[]; isWhole: boolean }[] = [];
   let next = 0;
   for (const message of messages) {
-    while ((oldestFirst[next]?.created_at ?? '~') <= message.created_at) next += 1;
+    while (mayBeOf(oldestFirst[next], oldestFirst[next - 1], message, turns.length === 0))
+      next += 1;
     const job = oldestFirst[next - 1];
     const turn = turns.at(-1);
     if (turn !== undefined && turn.job === job) turn.messages.push(message);
@@ -37,6 +38,28 @@ export function turnsOf(
   const last = turns.at(-1);
   if (last !== undefined) last.isWhole = isLastPage;
   return turns;
+}
+
+/** Jobs in the order in which they ran: one may have waited for another, or have interrupted it. */
+function inOrder(jobs: readonly JobListItem[]): readonly JobListItem[] {
+  const startOf = ({ started_at }: JobListItem) => started_at ?? '~';
+  return jobs
+    .toReversed()
+    .sort((a, b) => Number(startOf(a) > startOf(b)) - Number(startOf(a) < startOf(b)));
+}
+
+/** Whether a message may be of a job: this was there, and the one before it had ended. */
+function mayBeOf(
+  job: JobListItem | undefined,
+  before: JobListItem | undefined,
+  { created_at, role }: Message,
+  isFirst: boolean,
+): boolean {
+  if (job === undefined || job.created_at > created_at) return false;
+  if (before === undefined || before.finished_at === undefined) return true;
+  const end = before.finished_at;
+  // The output of a job is recorded a moment after its end; a page may begin within a turn.
+  return end !== null && (role === 'user' ? end <= created_at : isFirst && end < created_at);
 }
 
 /** Whether a turn ended without an answer, which its messages do not show. */
