@@ -141,9 +141,9 @@ export class Agents {
     const known = this.#states.get(key);
     if (known !== undefined) return known;
     return this.#states.read(key, async () => {
-      const { status, priority, max_concurrency } = await this.find(organizationId, id);
+      const { status, priority, max_concurrency: max } = await this.find(organizationId, id);
       // Another process may have created it with a limit just now.
-      await this.limits.follow(limitOfAgent(organizationId, id), max_concurrency);
+      if (max !== null) await this.limits.follow(limitOfAgent(organizationId, id), max);
       return { status, priority };
     });
   }

@@ -118,7 +118,8 @@ export class ApiKeys {
       throw new PlatformError('api_key_expired', 'The API key has expired');
     }
     // Another process may have created it with a limit just now.
-    await this.#agents.limits.follow(limitOfKey(row.id), row.max_concurrency);
+    const { max_concurrency: max } = row;
+    if (max !== null) await this.#agents.limits.follow(limitOfKey(row.id), max);
     return { caller: callerOf(row), expiresAt: row.expires_at };
   }
 

@@ -2,9 +2,10 @@
  * The limits and pauses that operators set: how many places a gate has, none while it is paused. Each process knows all of
  * them: its own changes at once, those of another one within seconds, or where a row shows them.
  */
-import type { Transaction } from '../../adapters/database/database.ts';
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Bus } from '../../kernel/bus.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import { PlatformError } from '../../kernel/errors.ts';
-import type { Context } from '../context/context.ts';
 import { isOfAgent, limitOfAgent, pauseOfAgent } from './limit-names.ts';
 import {
   forgetSetting,
@@ -16,7 +17,11 @@ import {
 /** Settings of the agents of one organization: each process keeps all of them. */
 const agentSettingsMax = 1_000;
 
-type LimitsContext = Pick<Context, 'database' | 'clock' | 'bus'>;
+interface LimitsContext {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly bus: Bus | null;
+}
 
 export class LimitSettings {
   readonly #context: LimitsContext;
@@ -50,8 +55,8 @@ export class LimitSettings {
   }
 
   /** Reads the changes of other processes where a limit is not as its row says: the one of a new key, before its first job. */
-  async follow(name: string, places: number | null): Promise<void> {
-    if ((this.#byName.get(name) ?? null) !== places) await this.refresh();
+  async follow(name: string, places: number): Promise<void> {
+    if (this.#byName.get(name) !== places) await this.refresh();
   }
 
   /** `409 conflict` for a further limit or pause of an agent where those of the organization have the most. */

@@ -43,11 +43,14 @@ const aheadMs = 60_000;
 
 type HeldJob = NonNullable<Awaited<ReturnType<typeof findHeldJob>>>;
 
-interface AgedWork {
+interface PassedOver {
   readonly job_id: string;
   /** 0 for a job, else the number of the call. */
   readonly n: number;
   readonly organization_id: string;
+}
+
+interface AgedWork extends PassedOver {
   readonly gates: readonly Gate[];
   /** The gate at which it waits. */
   readonly heldAt: string;
@@ -95,7 +98,7 @@ export class AgedWorks {
   /** Records that a turn has passed over a work, unless it waits at a pause. */
   async passOver(
     tx: Transaction,
-    work: Pick<AgedWork, 'job_id' | 'n' | 'organization_id'>,
+    work: PassedOver,
     gates: readonly string[],
     full: string,
   ): Promise<void> {
@@ -166,7 +169,7 @@ export class AgedWorks {
 
   async #job(
     tx: Transaction,
-    { job_id, n, organization_id }: Omit<AgedWork, 'gates' | 'heldAt' | 'job'>,
+    { job_id, n, organization_id }: PassedOver,
   ): Promise<AgedWork | undefined> {
     const job = await findHeldJob(tx, { id: job_id });
     if (job === undefined) return undefined;
@@ -176,7 +179,7 @@ export class AgedWorks {
 
   async #call(
     tx: Transaction,
-    { job_id, n, organization_id }: Omit<AgedWork, 'gates' | 'heldAt' | 'job'>,
+    { job_id, n, organization_id }: PassedOver,
   ): Promise<AgedWork | undefined> {
     const places = await listPlacesOfCall(tx, { job_id, n });
     const at = places.find(({ is_held }) => is_held === 0);

@@ -144,9 +144,8 @@ export class GateSweep {
     const before = idFloor(clock.now() - circleMs);
     const after = idFloor(clock.now() + aheadMs);
     const { read } = database;
-    const first = await listWaitingCalls(read, {
-      ...{ before, after, behind: this.#after.call, limit: rowsMax },
-    });
+    const behind = this.#after.call;
+    const first = await listWaitingCalls(read, { before, after, behind, limit: rowsMax });
     this.#after.call = first.length < rowsMax ? '' : (first.at(-1)?.since ?? '');
     const waiting = new Map(first.map((call) => [call.since, call]));
     const taken: Awaited<ReturnType<typeof listTaken>> = [];
