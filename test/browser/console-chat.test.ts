@@ -186,6 +186,30 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     expect(await messages().getByText('Tell me a story.').count()).toBe(2);
   });
 
+  test('a message is sent while the agent works, and another one stops it', async () => {
+    const first = Promise.withResolvers<void>();
+    provider.script(answering('It will be long', { hold: { after: 1, until: first.promise } }));
+    await world.open('/agents/harbour');
+    await say('Tell me of whales.');
+    await messages().getByText('It will').waitFor();
+    await say('And of gulls.');
+    await messages().getByText('And of gulls.').waitFor();
+    provider.script(answering('Gulls laugh.'));
+    first.resolve();
+    await messages().getByText('Gulls laugh.').waitFor();
+
+    const never = Promise.withResolvers<void>();
+    provider.script(answering('Once there was', { hold: { after: 1, until: never.promise } }));
+    await say('A tale, please.');
+    await messages().getByText('Once', { exact: false }).first().waitFor();
+    provider.script(answering('Seals sleep.'));
+    await message().fill('Rather of seals.');
+    await page().getByRole('button', { name: 'Stop and send' }).click();
+    await messages().getByText('Seals sleep.').waitFor();
+    never.resolve();
+    await messages().getByText('The job was cancelled').waitFor();
+  });
+
   test('unsaved instructions count in the chat alone, are compared and saved', async () => {
     provider.script(answering('Aye.'));
     await world.open('/agents/harbour');
