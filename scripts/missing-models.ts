@@ -44,6 +44,16 @@ export function missingOf(
   return missing;
 }
 
+interface Listed {
+  readonly data?: readonly { readonly id: string }[];
+  /** Of Gemini. */
+  readonly models?: readonly { readonly name: string }[];
+}
+
+function namesIn({ data = [], models = [] }: Listed): string[] {
+  return [...data.map(({ id }) => id), ...models.map(({ name }) => name.replace('models/', ''))];
+}
+
 /** The models that the providers list. */
 async function listedModels(providers: ReadonlyMap<string, unknown>): Promise<string[]> {
   const models: string[] = [];
@@ -54,8 +64,8 @@ async function listedModels(providers: ReadonlyMap<string, unknown>): Promise<st
       signal: AbortSignal.timeout(requestMs),
     });
     if (!response.ok) throw new Error(`${provider} answered ${response.status}`);
-    const { data } = (await response.json()) as { data: readonly { readonly id: string }[] };
-    models.push(...data.map(({ id }) => `${provider}/${id}`).filter((name) => !others.test(name)));
+    const names = namesIn((await response.json()) as Listed);
+    models.push(...names.map((name) => `${provider}/${name}`).filter((name) => !others.test(name)));
   }
   return models;
 }

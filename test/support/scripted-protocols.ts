@@ -208,7 +208,7 @@ function messagesInput({ prompt, cacheRead, cacheWrite }: ReportedUsage) {
   };
 }
 
-function event(data: object): string {
+export function event(data: object): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
 

@@ -1,12 +1,13 @@
 /**
  * A provider of models whose answers a test writes: a real HTTP server on the loopback device that
- * speaks chat completions, responses and messages, streamed and not, and fails as told. It records what it was
+ * speaks chat completions, responses, messages and Gemini's protocol, streamed and not, and fails as told. It records what it was
  * asked and how each exchange ended, and says what it counted, so that a ledger can be held to it.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { gemini } from './scripted-gemini.ts';
 import {
   type Body,
   type Content,
@@ -154,8 +155,17 @@ export async function startScriptedProvider(
   });
 
   async function handle(message: IncomingMessage, response: ServerResponse): Promise<void> {
-    const protocol = [chat, messages, responses].find(({ path }) => path === message.url);
+    const { url: address = '' } = message;
+    const [, model] = /^\/v1beta\/models\/(.+):streamGenerateContent\?alt=sse$/.exec(address) ?? [];
+    const protocol =
+      model === undefined
+        ? [chat, messages, responses].find(({ path }) => path === address)
+        : gemini;
     const body = parsed(await textOf(message));
+    // Gemini streams by the address alone.
+    if (model !== undefined && body !== undefined) {
+      Object.assign(body, { model: decodeURIComponent(model), stream: true });
+    }
     if (protocol === undefined || message.method !== 'POST') {
       return sendJson(response, 404, { error: { message: `no ${message.method} ${message.url}` } });
     }

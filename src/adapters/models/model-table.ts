@@ -231,6 +231,8 @@ export const families: readonly ModelFamily[] = [
     efforts: ['none', ...upToMax],
     reasons: true,
   },
+  { models: /^gemini\/gemini-[12]/, thinking: 'budget', schema: true },
+  { models: /^gemini\/gemini-/, thinking: 'adaptive', reasons: true, schema: true },
   // Names that no entry above matches are of newer models, which are as the newest ones are.
   { models: /^anthropic\/claude-/, thinking: 'adaptive', reasons: true, schema: true },
 ];

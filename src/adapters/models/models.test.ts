@@ -25,7 +25,7 @@ import { ProviderModels } from './models.ts';
 import type { ProviderSettings } from './providers.ts';
 
 /** A provider of each kind. */
-const kinds = ['openai', 'anthropic', 'ollama', 'responses'] as const;
+const kinds = ['openai', 'anthropic', 'ollama', 'responses', 'gemini'] as const;
 const key = 'sk-very-secret-key';
 const noon = Date.parse('2026-01-01T12:00:00Z');
 
@@ -53,6 +53,7 @@ function modelsFor(
 }
 
 function settingsOf(model: string): ProviderSettings {
+  if (model.startsWith('gemini/')) return { apiKey: key, baseUrl: `${provider.url}/v1beta` };
   const isAnthropic = model.startsWith('anthropic/');
   const baseUrl = isAnthropic ? provider.anthropicBaseUrl : provider.openaiBaseUrl;
   return { apiKey: key, baseUrl, protocol: model.startsWith('responses/') ? 'responses' : null };
@@ -118,10 +119,14 @@ describe.each(kinds)('%s', (kind) => {
       tools: ['weather'],
     });
     const max = kind === 'responses' ? 'max_output_tokens' : 'max_tokens';
-    expect(body).toMatchObject({ stream: true, temperature: 0.3, [max]: 100 });
+    if (kind === 'gemini') {
+      expect(body.generationConfig).toEqual({ temperature: 0.3, maxOutputTokens: 100 });
+    } else expect(body).toMatchObject({ stream: true, temperature: 0.3, [max]: 100 });
     // Arguments that stream before they are validated would more often be invalid JSON.
     expect(JSON.stringify(body.tools)).not.toContain('eager');
-    expect(`${headers['authorization'] ?? headers['x-api-key']}`).toContain(key);
+    expect(
+      `${headers['authorization'] ?? headers['x-api-key'] ?? headers['x-goog-api-key']}`,
+    ).toContain(key);
   });
 
   test('a model keeps the slashes of its name', async () => {
@@ -131,7 +136,11 @@ describe.each(kinds)('%s', (kind) => {
   });
 
   test('the arguments of tools are passed on as the model wrote them, also invalid JSON', async () => {
-    const inputs = ['{"city": "Köln",  "n": 12345678901234567890}', '{"city": ', 'no JSON', '[1]'];
+    const inputs =
+      kind === 'gemini'
+        ? // It sends arguments as an object.
+          ['{"city":"Köln"}', '{}']
+        : ['{"city": "Köln",  "n": 12345678901234567890}', '{"city": ', 'no JSON', '[1]'];
     const toolCalls = inputs.map((input, n) => ({ id: `c${n}`, name: 'weather', input }));
     provider.script(() => ({ text: 'Let me see.', toolCalls, piece: 3 }));
 
@@ -183,6 +192,8 @@ describe.each(kinds)('%s', (kind) => {
     const { body } = lastRequest();
     if (kind === 'anthropic') {
       expect(body.output_config).toEqual({ format: { type: 'json_schema', schema } });
+    } else if (kind === 'gemini') {
+      expect(body.generationConfig).toMatchObject({ responseJsonSchema: schema });
     } else if (kind === 'responses') {
       const format = { type: 'json_schema', name: 'answer', schema, strict: false };
       expect(body.text).toEqual({ format });

@@ -100,7 +100,11 @@ function requestOf(
 ): ProviderRequest | { readonly detail: string } {
   try {
     const body = JSON.stringify(protocol.bodyOf(call, name));
-    return { url: `${baseUrl}${protocol.path}`, headers: protocol.headersOf(apiKey), body };
+    return {
+      url: `${baseUrl}${protocol.pathFor(name)}`,
+      headers: protocol.headersOf(apiKey),
+      body,
+    };
   } catch (error) {
     return { detail: (error as Error).message };
   }

@@ -14,11 +14,11 @@ import {
 
 export interface Protocol {
   readonly name: string;
-  /** Of a request, below the base url. */
-  readonly path: string;
+  /** The path of a request, below the base url. `name` is the provider's own name of the model. */
+  pathFor(name: string): string;
   /** What authorizes a request, and what else the protocol has in its head. */
   headersOf(apiKey: string | null): Record<string, string>;
-  /** The body of a request for a streamed answer. `name` is the provider's own name of the model. */
+  /** The body of a request for a streamed answer. */
   bodyOf(call: ModelCall, name: string): Json;
   /** Reads one answer. */
   readerFor(answer: AnswerSoFar): AnswerReader;

@@ -154,6 +154,7 @@ test.each<[string, string | null, string | null, string]>([
   ['openai', 'https://api.openai.com.example/v1', null, 'chat'],
   ['openai', 'https://gateway.example/v1', 'responses', 'responses'],
   ['openai', null, 'chat', 'chat'],
+  ['gemini', null, null, 'gemini'],
   ['anthropic', 'https://gateway.example/v1', null, 'messages'],
   ['ollama', 'http://127.0.0.1:11434/v1', null, 'chat'],
   ['my-gateway', 'http://127.0.0.1:4000', 'messages', 'messages'],
@@ -182,8 +183,10 @@ test('the protocol is in a variable of its own, and a fault of a known provider 
     vllm: { protocol: 'responses' },
   });
   expect(settings).not.toHaveProperty('http');
-  expect(faults).toEqual(['ANTHROPIC_PROTOCOL=…: expected one of chat, responses, messages']);
+  expect(faults).toEqual([
+    'ANTHROPIC_PROTOCOL=…: expected one of chat, responses, messages, gemini',
+  ]);
   expect(failureOf(() => accessTo('xai', settings['xai'])).message).toBe(
-    'XAI_PROTOCOL is none of chat, responses, messages',
+    'XAI_PROTOCOL is none of chat, responses, messages, gemini',
   );
 });

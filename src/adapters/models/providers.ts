@@ -1,6 +1,6 @@
 /**
- * The providers of models in the environment, and the settings for a call of one. `openai` and
- * `anthropic` are known by name. Any other provider has its address in `<NAME>_BASE_URL` and speaks
+ * The providers of models in the environment, and the settings for a call of one. `openai`,
+ * `anthropic` and `gemini` are known by name. Any other provider has its address in `<NAME>_BASE_URL` and speaks
  * OpenAI's chat protocol if `<NAME>_PROTOCOL` names no other: Ollama, vLLM, LM Studio, a gateway. Such a
  * variable may belong to another program, so a fault in it is reported only to a call of that provider. No fault
  * contains a value.
@@ -9,6 +9,7 @@ import { baseUrlFault } from '../../kernel/base-url.ts';
 import { ModelError } from './model.ts';
 import type { Protocol } from './protocol.ts';
 import { chat } from './protocols/chat.ts';
+import { gemini } from './protocols/gemini.ts';
 import { messages } from './protocols/messages.ts';
 import { responses } from './protocols/responses.ts';
 
@@ -41,18 +42,19 @@ export interface Access {
 export interface EnvironmentProviders {
   /** By provider name, the first part of a model's name. */
   readonly settings: ReadonlyMap<string, ProviderSettings>;
-  /** The faults in the variables of OpenAI and Anthropic, one sentence each. */
+  /** The faults in the variables of the providers that are known by name, one sentence each. */
   readonly faults: readonly string[];
 }
 
 const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> = {
   openai: { protocol: responses, baseUrl: 'https://api.openai.com/v1' },
   anthropic: { protocol: messages, baseUrl: 'https://api.anthropic.com/v1' },
+  gemini: { protocol: gemini, baseUrl: 'https://generativelanguage.googleapis.com/v1beta' },
 };
 /** OpenAI's own addresses, also those of a region; others under its name are gateways, which all speak chat. */
 const isOpenAi = /^https:\/\/([a-z]+\.)?api\.openai\.com(\/|$)/;
 const protocols: ReadonlyMap<string, Protocol> = new Map(
-  [chat, responses, messages].map((protocol) => [protocol.name, protocol]),
+  [chat, responses, messages, gemini].map((protocol) => [protocol.name, protocol]),
 );
 const protocolNames = [...protocols.keys()].join(', ');
 /** The providers that need no address. */
@@ -63,8 +65,8 @@ const namedAddress = /^([A-Z][A-Z0-9_]{0,62})_BASE_URL$/;
 const wellFormedModel = new RegExp(`^(${providerPattern})/(\\S.*)$`);
 
 /**
- * Reads `<NAME>_API_KEY`, `<NAME>_BASE_URL` and `<NAME>_PROTOCOL` of OpenAI, of Anthropic, and of each name with an
- * address. A variable that is empty counts as not set.
+ * Reads `<NAME>_API_KEY`, `<NAME>_BASE_URL` and `<NAME>_PROTOCOL` of OpenAI, of Anthropic, of Gemini, and of each name
+ * with an address. A variable that is empty counts as not set.
  */
 export function providersFrom(
   environment: Readonly<Record<string, string | undefined>>,
@@ -73,7 +75,7 @@ export function providersFrom(
   const faults: string[] = [];
   const valueIn = (name: string): string | null => environment[name]?.trim() || null;
   const others = Object.keys(environment).flatMap((name) => namedAddress.exec(name)?.[1] ?? []);
-  for (const name of new Set(['OPENAI', 'ANTHROPIC', ...others.sort()])) {
+  for (const name of new Set(['OPENAI', 'ANTHROPIC', 'GEMINI', ...others.sort()])) {
     const [keyName, urlName] = [`${name}_API_KEY`, `${name}_BASE_URL`];
     const [apiKey, baseUrl] = [valueIn(keyName), valueIn(urlName)];
     const slug = name.toLowerCase().replaceAll('_', '-');
@@ -161,7 +163,10 @@ export function speaksChat(model: string, settings: ProviderSettings | undefined
 
 /** Why a provider makes no vectors; null for one that may. */
 export function embeddingsFault(provider: string): string | null {
-  return provider === 'anthropic' ? 'the provider anthropic has no models for embeddings' : null;
+  if (provider === 'anthropic') return 'the provider anthropic has no models for embeddings';
+  return provider === 'gemini'
+    ? 'the provider gemini makes them by another protocol: set GOOGLE_BASE_URL'
+    : null;
 }
 
 function unusable(message: string): ModelError {

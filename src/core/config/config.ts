@@ -146,6 +146,7 @@ function skillEnvironmentOf(environment: Environment): Record<string, string> {
     ...Object.values(variables).map(({ name }) => name),
     'OPENAI_API_KEY',
     'ANTHROPIC_API_KEY',
+    'GEMINI_API_KEY',
     ...secretFilesIn(environment),
   ]);
   return Object.fromEntries(
@@ -158,7 +159,7 @@ function skillEnvironmentOf(environment: Environment): Record<string, string> {
 /** Variables that are no settings and were probably meant as one. */
 export function misspeltSettings(environment: Environment): Misspelt[] {
   const settings = Object.values(variables).map(({ name }) => name);
-  const ofProviders = ['OPENAI', 'ANTHROPIC'].flatMap((name) => [
+  const ofProviders = ['OPENAI', 'ANTHROPIC', 'GEMINI'].flatMap((name) => [
     `${name}_API_KEY`,
     `${name}_BASE_URL`,
     `${name}_PROTOCOL`,

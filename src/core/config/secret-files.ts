@@ -21,7 +21,7 @@ export interface ReadEnvironment {
 /** The variables of `environment` that name files of secrets; other programs have such variables too. */
 export function secretFilesIn(environment: Environment): string[] {
   const isProvider = (name: string) =>
-    /^(?:OPENAI|ANTHROPIC)$/.test(name) || environment[`${name}_BASE_URL`] !== undefined;
+    /^(?:OPENAI|ANTHROPIC|GEMINI)$/.test(name) || environment[`${name}_BASE_URL`] !== undefined;
   const keys = Object.keys(environment).filter((name) => {
     const [, provider] = /^(\w+)_API_KEY_FILE$/.exec(name) ?? [];
     return provider !== undefined && isProvider(provider);

@@ -21,7 +21,7 @@ import { openAiSchema } from './sent-schemas.ts';
 
 export const chat: Protocol = {
   name: 'chat',
-  path: '/chat/completions',
+  pathFor: () => '/chat/completions',
   headersOf: bearerOf,
   bodyOf,
   readerFor: (answer) => new ChatReader(answer),

@@ -51,7 +51,7 @@ type ThinkingCall = Pick<
 >;
 
 /** Tokens to think with; 0 where the answer has too few for it. */
-function thoughtsOf(effort: keyof typeof shares, answerTokens: number): number {
+export function thoughtsOf(effort: keyof typeof shares, answerTokens: number): number {
   const { min, max } = thinkingTokens;
   if (answerTokens < min + spokenMin) return 0;
   const share = Math.round(answerTokens * shares[effort]);

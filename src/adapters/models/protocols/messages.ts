@@ -12,7 +12,7 @@ const temperatureMax = 1;
 
 export const messages: Protocol = {
   name: 'messages',
-  path: '/messages',
+  pathFor: () => '/messages',
   headersOf: (apiKey) => ({
     'anthropic-version': version,
     ...(apiKey === null ? {} : { 'x-api-key': apiKey }),

@@ -21,7 +21,7 @@ const callIdMax = 64;
 
 export const responses: Protocol = {
   name: 'responses',
-  path: '/responses',
+  pathFor: () => '/responses',
   headersOf: bearerOf,
   bodyOf,
   readerFor: (answer) => new ResponsesReader(answer),

@@ -1,0 +1,112 @@
+/** What Gemini has that no other protocol has. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  answering,
+  type ScriptedProvider,
+  startScriptedProvider,
+} from '../../../../test/support/scripted-provider.ts';
+import { systemClock } from '../../../kernel/clock.ts';
+import type { DialogueMessage, ModelAnswer, ModelCall } from '../model.ts';
+import { ProviderModels } from '../models.ts';
+
+let provider: ScriptedProvider;
+beforeAll(async () => {
+  provider = await startScriptedProvider();
+});
+afterAll(() => provider.close());
+
+const question: DialogueMessage = { role: 'user', text: 'Hello?' };
+const tools = [{ name: 'weather', description: 'Tells it.', parameters: { type: 'object' } }];
+const silence = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
+
+function ask(changes: Partial<ModelCall> = {}): Promise<ModelAnswer> {
+  return new ProviderModels({ clock: systemClock, silence }).call({
+    model: 'gemini/gemini-3.1-pro',
+    settings: { apiKey: 'k', baseUrl: `${provider.url}/v1beta` },
+    system: 'Be brief.',
+    messages: [question],
+    tools: [],
+    maxOutputTokens: 4_000,
+    signal: new AbortController().signal,
+    onText() {},
+    ...changes,
+  });
+}
+
+const lastBody = () => provider.requests.at(-1)?.body;
+const result = (callId: string): DialogueMessage => ({
+  role: 'tool',
+  callId,
+  name: 'weather',
+  text: 'rain',
+  isError: false,
+});
+
+test('the signature of a call goes back with it, and calls of other models have the text for them', async () => {
+  const thinking = { text: 'Hm.', signature: 'c2lnbmVk' };
+  const toolCalls = ['a', 'b'].map((id) => ({ id, name: 'weather', input: { id } }));
+  provider.script(() => ({ thinking, text: 'See.', toolCalls }));
+  const { message, finish } = await ask({ tools });
+  const kept: DialogueMessage = JSON.parse(JSON.stringify(message));
+  const messages = [question, kept, result('a'), result('b')];
+  provider.script(answering('Rain.'));
+
+  await ask({ tools, messages, thinking: 'adaptive' });
+  const [, same, results] = lastBody().contents;
+  await ask({ tools, messages, thinking: 'adaptive', model: 'gemini/gemini-4' });
+  const [, another] = lastBody().contents;
+
+  expect({ text: message.text, finish }).toEqual({ text: 'See.', finish: 'tool-calls' });
+  const calls = toolCalls.map(({ id, name, input }) => ({
+    functionCall: { id, name, args: input },
+  }));
+  expect(same).toEqual({
+    role: 'model',
+    parts: [{ text: 'See.' }, { ...calls[0], thoughtSignature: 'c2lnbmVk' }, calls[1]],
+  });
+  expect(results.parts).toHaveLength(2);
+  expect(another.parts[1]).toEqual({
+    ...calls[0],
+    thoughtSignature: 'skip_thought_signature_validator',
+  });
+});
+
+test('thoughts are tokens of the answer', async () => {
+  const usage = { prompt: 100, completion: 30, cacheRead: 40, reasoning: 20 };
+  provider.script(answering('Hi.', { usage, thinking: { text: 'Hm.', signature: 's' } }));
+
+  const answer = await ask();
+
+  expect(answer).toMatchObject({ message: { text: 'Hi.' }, usage });
+});
+
+test.each([
+  ['adaptive', 'high', { thinkingLevel: 'high' }],
+  ['adaptive', 'none', { thinkingLevel: 'low' }],
+  ['budget', 'none', { thinkingBudget: 0 }],
+  ['budget', 'medium', { thinkingBudget: 1_600 }],
+] as const)('a model that thinks by %s is told the effort %s', async (thinking, effort, config) => {
+  provider.script(answering('Hi.'));
+
+  await ask({ thinking, effort });
+
+  expect(lastBody().generationConfig.thinkingConfig).toEqual(config);
+});
+
+test('a schema is left out beside tools, where Gemini refuses it', async () => {
+  provider.script(answering('{}'));
+
+  await ask({ tools, schema: { type: 'object' } });
+
+  expect(lastBody().generationConfig).not.toHaveProperty('responseMimeType');
+});
+
+test.each([
+  [{ promptFeedback: { blockReason: 'SAFETY' } }, 'content-filter'],
+  [{ candidates: [{ finishReason: 'PROHIBITED_CONTENT' }] }, 'content-filter'],
+  [{ candidates: [{ finishReason: 'MALFORMED_FUNCTION_CALL' }] }, 'other'],
+])('an answer of %j ends with %s', async (body, finish) => {
+  provider.script(() => ({ fault: { status: 200, body } }));
+
+  expect((await ask()).finish).toBe(finish);
+});
