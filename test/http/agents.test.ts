@@ -28,7 +28,7 @@ const full = {
   priority: 'low',
   max_concurrency: 7,
   model_settings: {
-    max_output_tokens: 50_000,
+    max_output_tokens: 30_000,
     temperature: 0.5,
     timeout_ms: 21_600_000,
     first_byte_timeout_ms: 100,

@@ -39,7 +39,11 @@ export function requireTaken(
   const models = name === null ? fallbacks : [name, ...fallbacks];
   const { max_output_tokens: output } = settings;
   const window = settings.context_tokens ?? known.windowOf(models, modelContextTokens);
-  const faults = models.flatMap((one) => known.faultsOf(one, settings));
+  // A fallback model may give a shorter answer.
+  const ofFallbacks = { ...settings, max_output_tokens: undefined };
+  const faults = models.flatMap((one) =>
+    known.faultsOf(one, one === name ? settings : ofFallbacks),
+  );
   const own = model === null ? -1 : fallbacks.indexOf(model);
   if (own >= 0) throw invalid(`fallback_models.${own}`, "must not be the agent's own model");
   if (output !== undefined && output > window / 2) {
