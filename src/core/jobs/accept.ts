@@ -31,7 +31,13 @@ import {
 } from './in-conversation/held-conversations.ts';
 import { roundsOf } from './job-keys/job-key-rounds.ts';
 import { type HeldJobKeys, holdJobKeys, type JobKey } from './job-keys/job-keys.ts';
-import type { ClaimedJob, JobRow, NewJob } from './jobs.store.ts';
+import {
+  type ClaimedJob,
+  type JobCountChanges,
+  type JobRow,
+  jobCounts,
+  type NewJob,
+} from './jobs.store.ts';
 import { messageText } from './message-text.ts';
 import { queueOf, sendHint } from './queues.ts';
 import type { Settler } from './settle.ts';
@@ -200,12 +206,13 @@ async function acceptAll(
   const claimed = await admission.recordNew(tx, jobs, now, placed);
   const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
   await recordBeginnings(tx, begun, jobs, now, writer);
-  await stopInterrupted(
-    tx,
-    settler,
-    held,
-    jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),
-  );
+  const changes: JobCountChanges = jobs.map((kind) => ({
+    kind,
+    from: null,
+    to: claimed.has(kind) ? 'active' : 'queued',
+  }));
+  const recorded = await stopInterrupted(tx, settler, held, changes);
+  if (!recorded) await jobCounts.change(tx, writer, changes);
   tx.afterCommit(() => {
     for (const job of jobs) beginOrHint(acceptor, job, claimed.has(job), now);
     context.observers.accepted(jobs);

@@ -7,7 +7,6 @@ import { holdFamilies } from '../families.store.ts';
 import {
   findUserOfConversation,
   type JobCountChanges,
-  jobCounts,
   type NewJob,
   requestCancellation,
 } from '../jobs.store.ts';
@@ -170,25 +169,24 @@ async function holdInterrupted(
 }
 
 /**
- * Stops the jobs that accepted requests interrupt. Those that no process holds end now, and let the others go. `changes` of the
- * counts are recorded too, because a transaction changes them once.
+ * Stops the jobs that accepted requests interrupt. Those that no process holds end now, and let the others go. Their ends record
+ * `changes` of the counts with their own, because a transaction changes the counts once: true where they did.
  */
 export async function stopInterrupted(
   tx: Transaction,
   settler: Settler,
   held: HeldConversations,
   changes: JobCountChanges,
-): Promise<void> {
+): Promise<boolean> {
   const ids = [...held.values()].flatMap(({ stopped }) => stopped);
-  const cancelled =
-    ids.length === 0 ? 0 : await settler.cancelUnclaimed(tx, ids, cancelledError, changes);
-  if (cancelled === 0) await jobCounts.change(tx, settler.context.writer, changes);
-  if (ids.length === 0) return;
+  if (ids.length === 0) return false;
+  const cancelled = await settler.cancelUnclaimed(tx, ids, cancelledError, changes);
   for (const id of ids) await requestCancellation(tx, { id, now: settler.context.clock.now() });
   await settler.cancelBelow(tx, ids);
   tx.afterCommit(() => {
     for (const id of ids) settler.parts.running.cancel(id);
   });
+  return cancelled > 0;
 }
 
 async function readWaiting(
