@@ -2,6 +2,7 @@
 import type { Clock } from '../../kernel/clock.ts';
 import { ModelError, type ModelFault, nothingReported, nothingSpent, type Usage } from './model.ts';
 import { type Access, howToSetKey } from './providers.ts';
+import { retryAfterOf } from './retry-after.ts';
 import type { WireFault } from './wire.ts';
 
 const messageMax = 500;
@@ -108,20 +109,6 @@ function failureOfStatus(
     });
   }
   return refused(`refuses the request (${status})${says}`);
-}
-
-/** The delay that the headers ask for, in milliseconds; null without a valid one. */
-function retryAfterOf(headers: Headers, now: number): number | null {
-  const ms = headers.get('retry-after-ms')?.trim() ?? '';
-  if (isNumber(ms)) return Math.ceil(Number(ms));
-  const after = headers.get('retry-after')?.trim() ?? '';
-  if (isNumber(after)) return Math.ceil(Number(after) * 1000);
-  const at = /[a-z]/i.test(after) ? Date.parse(after) : Number.NaN;
-  return Number.isNaN(at) ? null : Math.max(0, at - now);
-}
-
-function isNumber(text: string): boolean {
-  return /^\d{1,9}(\.\d{1,9})?$/.test(text);
 }
 
 /** A provider's text on one line, bounded, and without the API key. */
