@@ -336,6 +336,28 @@ describe('turns', () => {
 
     expect(turns.mayClaim()).toBe(false);
   });
+
+  test('keep the slots of others however many runs of an organization go on after they yielded theirs', () => {
+    const { turns, send, end, runsOf } = process(12);
+    const resumes: (() => void)[] = [];
+    for (let i = 0; i < 100; i++) {
+      send(job('loud', 'k'));
+      resumes.push(turns.yieldSlot('loud'));
+    }
+    for (const resume of resumes) resume();
+
+    send(job('quiet', 'k', 1, 1));
+    expect(runsOf('quiet')).toBe(1);
+    expect(turns.use().taken).toBe(13);
+
+    send(...jobs(20, 'quiet', 'k'), ...jobs(20, 'loud', 'k'));
+    for (let ended = 0; ended < 12; ended++) end();
+    expect(runsOf('quiet')).toBe(4);
+    while (runsOf('loud') > 4) end();
+    expect(runsOf('loud')).toBe(4);
+    while (end() !== undefined);
+    expect(turns.use().taken).toBe(0);
+  });
 });
 
 test('whatever is sent, nothing starves, no share is exceeded, and all slots are used by one that is alone', () => {
@@ -345,18 +367,29 @@ test('whatever is sent, nothing starves, no share is exceeded, and all slots are
     priority: fc.integer({ min: 0, max: 2 }),
     count: fc.integer({ min: 1, max: 30 }),
   });
-  const command = fc.oneof(sending, fc.nat({ max: 40 }));
+  const yielding = fc.record({ place: fc.nat({ max: 40 }) });
+  const command = fc.oneof(sending, fc.nat({ max: 40 }), yielding);
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 20 }),
       fc.array(command, { maxLength: 60 }),
       (slots, all) => {
         const { send, end, running, runsOf, turns } = process(slots);
+        const yielded = new Map<DueJob, () => void>();
+        const resume = (run: DueJob | undefined) => run && yielded.get(run)?.();
         let sent = 0;
         let ended = 0;
         for (const one of all) {
           if (typeof one === 'number') {
-            if (end(running.length === 0 ? 0 : one % running.length) !== undefined) ended += 1;
+            const place = running.length === 0 ? 0 : one % running.length;
+            resume(running[place]);
+            if (end(place) !== undefined) ended += 1;
+          } else if ('place' in one) {
+            const run = running[one.place % Math.max(1, running.length)];
+            if (run === undefined) continue;
+            if (yielded.has(run)) resume(run);
+            else yielded.set(run, turns.yieldSlot(run.organization_id));
+            send();
           } else {
             const { organization, key, priority, count } = one;
             send(
@@ -365,17 +398,20 @@ test('whatever is sent, nothing starves, no share is exceeded, and all slots are
               ),
             );
           }
-          expect(running.length).toBeLessThanOrEqual(slots + keptSlots(slots));
+          const { taken } = turns.use();
+          expect(taken).toBeLessThanOrEqual(slots + keptSlots(slots));
           expect(turns.mayClaim()).toBe(false);
           for (let id = 0; id < 5; id++) {
-            expect(runsOf(`${id}`)).toBeLessThanOrEqual(slots);
+            if (yielded.size === 0) expect(runsOf(`${id}`)).toBeLessThanOrEqual(slots);
             // A place is left for one that runs nothing, or all of the kept ones are taken.
             const isOut = turns.isWaiting(`${id}`) && runsOf(`${id}`) === 0;
-            if (isOut) expect(running.length).toBe(slots + keptSlots(slots));
+            if (isOut) expect(taken).toBe(slots + keptSlots(slots));
           }
         }
+        for (const run of running) resume(run);
         while (end() !== undefined) ended += 1;
         expect(ended).toBe(sent);
+        expect(turns.use().taken).toBe(0);
       },
     ),
     propertyRuns(100, 1_000),

@@ -7,6 +7,8 @@
  *   weight w counts as w organizations: its share is w of w + 1 parts.
  * - Some slots are kept for organizations that run nothing: one for each 16, from a concurrency of 2 on. They come on top of
  *   the concurrency, of which an organization that is alone may use everything.
+ * - A run that goes on after it has yielded its slot is not held up. Where it has none by these rules it goes on without one,
+ *   takes none from others, and its organization begins nothing until it has.
  * - Within an organization a higher priority goes first, whatever its key; every eighth of its jobs is the oldest one of a
  *   lower priority.
  * - Within a priority, API keys go round; within a key, the job that has been due the longest is first.
@@ -50,6 +52,11 @@ export function keptSlots(slots: number): number {
  */
 export function mayBegin({ slots, taken, own, othersWait, weight = 1 }: SlotUse): boolean {
   if (own <= 0) return taken < slots + keptSlots(slots);
+  return isWithinShare({ slots, taken, own, othersWait, weight });
+}
+
+/** Whether one more slot is within the share of an organization; no kept one is. */
+function isWithinShare({ slots, taken, own, othersWait, weight = 1 }: SlotUse): boolean {
   if (taken >= slots) return false;
   const leftByOthers = slots - (taken - own);
   return !othersWait || (weight + 1) * (own + 1) <= weight * leftByOthers;
@@ -84,8 +91,10 @@ export interface Candidate {
 
 /** What decides about the next turn. */
 interface Rank {
-  /** Slots. */
+  /** Runs. */
   own: number;
+  /** How many of them go on without a slot. */
+  slotless: number;
   /** The number of the last turn. */
   turn: number;
   weight: number;
@@ -218,7 +227,9 @@ export class Turns {
 
   /** A job takes a slot until `end`, and its organization has had a turn. */
   begin({ organization_id, api_key_id, priority }: Begun): void {
-    const share = this.#take(organization_id, 1);
+    const share = this.#shareOf(organization_id);
+    share.own += 1;
+    this.#taken += 1;
     this.#turn += 1;
     share.turn = this.#turn;
     share.begun += 1;
@@ -227,7 +238,7 @@ export class Turns {
 
   /** A job of the organization gives its slot back. */
   end(organizationId: string): void {
-    this.#take(organizationId, -1);
+    this.#release(organizationId);
   }
 
   /** The slot of a job that was being accepted is free: its commit has failed. */
@@ -241,10 +252,15 @@ export class Turns {
     this.#onGivenBack = listener;
   }
 
-  /** Yields the slot of a job; the returned function (resume) takes it back. */
+  /** Yields the slot of a job; the returned function (resume) takes one back, where one is the organization's. */
   yieldSlot(organizationId: string): () => void {
-    this.#take(organizationId, -1);
-    return once(() => this.#take(organizationId, 1));
+    this.#release(organizationId);
+    return once(() => {
+      const share = this.#shareOf(organizationId);
+      if (this.#isWithinShare(organizationId, share)) this.#taken += 1;
+      else share.slotless += 1;
+      share.own += 1;
+    });
   }
 
   /**
@@ -265,6 +281,7 @@ export class Turns {
   }
 
   #hasPlace(id: string, share: Share | undefined, othersWait: boolean, more = 0): boolean {
+    if (share !== undefined && share.slotless > 0) return false;
     const [own, weight] = [share?.own ?? 0, this.#weightOf(id)];
     return mayBegin({ slots: this.#slots, taken: this.#taken + more, own, othersWait, weight });
   }
@@ -277,20 +294,32 @@ export class Turns {
     return Math.max(0, this.#slots + keptSlots(this.#slots) - this.#taken);
   }
 
-  #take(organizationId: string, slots: 1 | -1): Share {
+  #isWithinShare(id: string, { own, slotless, isWaiting }: Share): boolean {
+    const othersWait = this.#waiting > (isWaiting ? 1 : 0);
+    const use = { slots: this.#slots, taken: this.#taken, own: own - slotless };
+    return isWithinShare({ ...use, othersWait, weight: this.#weightOf(id) });
+  }
+
+  /** A run gives up its slot: to one of its organization that has none, where that is within its share. */
+  #release(organizationId: string): void {
     const share = this.#shareOf(organizationId);
-    share.own += slots;
-    this.#taken += slots;
+    const hadSlot = share.own > share.slotless;
+    share.own -= 1;
+    if (hadSlot) this.#taken -= 1;
+    else share.slotless -= 1;
+    if (share.slotless > 0 && this.#isWithinShare(organizationId, share)) {
+      share.slotless -= 1;
+      this.#taken += 1;
+    }
     this.#forgetIfIdle(organizationId, share);
-    return share;
   }
 
   #shareOf(organizationId: string): Share {
     const known = this.#shares.get(organizationId);
     if (known !== undefined) return known;
     const weight = this.#weightOf(organizationId);
-    const idle = { own: 0, isWaiting: false, isAnnounced: false, turn: 0, begun: 0, keys: noKeys };
-    const share = { ...idle, weight };
+    const idle = { own: 0, slotless: 0, isWaiting: false, isAnnounced: false, turn: 0, begun: 0 };
+    const share = { ...idle, keys: noKeys, weight };
     this.#shares.set(organizationId, share);
     return share;
   }
@@ -355,9 +384,10 @@ export class Round {
     due: readonly DueJob[],
   ) {
     this.#use = { ...use };
-    for (const [id, { own, turn, weight, begun, keys }] of shares) {
+    for (const [id, { own, slotless, turn, weight, begun, keys }] of shares) {
       const levels = priorities.map(() => new Map<string, DueJob[]>());
-      this.#turns.set(id, { own, turn, weight, begun, keys, levels, left: 0, hasLost: false });
+      const rank = { own, slotless, turn, weight };
+      this.#turns.set(id, { ...rank, begun, keys, levels, left: 0, hasLost: false });
     }
     for (const job of due) {
       const turn = this.#turns.get(job.organization_id);
@@ -406,6 +436,7 @@ export class Round {
     const othersWait = this.#use.unread + waiting.length > 1;
     let first: Turn | undefined;
     for (const turn of waiting) {
+      if (turn.slotless > 0) continue;
       if (!mayBegin({ ...this.#use, own: turn.own, weight: turn.weight, othersWait })) continue;
       if (first === undefined || inTurn(turn, first) < 0) first = turn;
     }
