@@ -55,6 +55,7 @@ describe.each(await engines())('on $name', (engine) => {
         concurrency_key: null,
         job_key: null,
         replaced_by: null,
+        delivered_to: null,
         started_at: null,
         finished_at: null,
         cancel_requested_at: null,

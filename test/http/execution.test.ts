@@ -216,6 +216,7 @@ describe('Prefer: wait=N', () => {
     waiting_for: null,
     job_key: null,
     replaced_by: null,
+    delivered_to: null,
     started_at: aTimestamp,
     finished_at: aTimestamp,
     duration_ms: expect.any(Number),

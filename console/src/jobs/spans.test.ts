@@ -22,7 +22,7 @@ function job(fields: Partial<Job> = {}): Job {
     ...{ created_at: at(0), run_at: at(0), started_at: at(10), finished_at: at(100) },
     expires_at: null,
     waiting_for: null,
-    ...{ batch_id: null, job_key: null, replaced_by: null },
+    ...{ batch_id: null, job_key: null, replaced_by: null, delivered_to: null },
     priority: 'normal',
     ...{ input: {}, output: {}, error: null, progress: null, retry_of: null, duration_ms: 90 },
     ...{

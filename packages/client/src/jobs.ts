@@ -21,7 +21,7 @@ export interface RunOptions extends CallOptions {
    * While another job of the conversation has not ended: `queue` has the run begin after it, `interrupt` cancels it; with `reject`, the default, the
    * request fails with 409.
    */
-  readonly conversationMode?: 'queue' | 'interrupt' | 'reject' | undefined;
+  readonly conversationMode?: 'queue' | 'steer' | 'interrupt' | 'reject' | undefined;
   /** It does not begin before this moment. */
   readonly runAt?: Date | string | undefined;
   /** It does not begin before so many seconds have passed; instead of `runAt`. */

@@ -371,6 +371,8 @@ export interface JobsTable extends SkillVersion {
   concurrency_key: Generated<string | null>;
   /** Its key among the jobs of its skill, of which the latest or the first one runs; null without one. */
   job_key: Generated<string | null>;
+  /** The job whose run has taken its message, and with which it ends; null for others. */
+  delivered_to: Generated<string | null>;
   /** The later job of its key that has taken its place; null for others. */
   replaced_by: Generated<string | null>;
   /** 1 once an earlier claim of it is known to have begun its code; kept of jobs that have a key or may expire alone. */

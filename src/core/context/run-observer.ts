@@ -1,6 +1,6 @@
 /**
  * The events of runs, each with its job. Metrics, statistics, the heartbeat of the process and the streams of jobs
- * observe them; traces or an audit would be further observers. `accepted`, `claimed`, `modelCalled`, `toolEnded`, `ended` and
+ * observe them; traces or an audit would be further observers. `accepted`, `claimed`, `modelCalled`, `toolEnded`, `delivered`, `ended` and
  * `lost` come after the commit that makes them true; the others come while the run goes on. An observer must not throw.
  */
 import type { Selectable } from 'kysely';
@@ -85,6 +85,8 @@ export interface RunObserver {
    */
   toolEnded?(job: ObservedJob, tool: string, error: string | null): void;
   waitBegun?(job: ObservedJob, wait: { readonly n: number; readonly kind: WaitKind }): void;
+  /** The run of the job `to` has taken the message of a job, which is waiting for its end. */
+  delivered?(job: ObservedClaim, to: string): void;
   ended?(end: ObservedEnd, now: number): void;
   /** Attempts were lost with their processes. */
   lost?(attempts: number): void;
@@ -124,6 +126,10 @@ export class RunObservers implements RunObserver {
 
   waitBegun(job: ObservedJob, wait: { readonly n: number; readonly kind: WaitKind }): void {
     for (const observer of this.#observers) observer.waitBegun?.(job, wait);
+  }
+
+  delivered(job: ObservedClaim, to: string): void {
+    for (const observer of this.#observers) observer.delivered?.(job, to);
   }
 
   ended(end: ObservedEnd, now: number): void {

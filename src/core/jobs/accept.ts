@@ -194,7 +194,8 @@ async function acceptAll(
     const continued = held.get(request.conversationId ?? '');
     if (continued === undefined) continue;
     if (continued.status === 'active') {
-      continued.waitIn(job, request.conversationMode === 'interrupt' ? 'interrupt' : 'queue');
+      const { conversationMode: mode } = request;
+      continued.waitIn(job, mode === undefined || mode === 'reject' ? 'queue' : mode);
     } else {
       await continueConversation(tx, continued.row, now, writer);
       continued.begin(job, settler.parts.inConversation.mayBeFollowed(job));

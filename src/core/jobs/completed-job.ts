@@ -31,5 +31,6 @@ export function completedJob(
     agent_version: null,
     erased_at: null,
     replaced_by: null,
+    delivered_to: null,
   };
 }

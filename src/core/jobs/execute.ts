@@ -325,7 +325,7 @@ export function refuseContinuing(
   if (acceptance.kind === 'conversation_active') {
     throw new PlatformError(
       'conflict',
-      `Another run of the conversation ${id} has not ended: wait for it, cancel it, or send x-conversation-mode: queue or interrupt`,
+      `Another run of the conversation ${id} has not ended: wait for it, cancel it, or send x-conversation-mode: queue, steer or interrupt`,
     );
   }
   if (acceptance.kind === 'conversation_full') {

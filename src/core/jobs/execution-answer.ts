@@ -42,7 +42,7 @@ export const executionHeaders = {
     'A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations.',
   ),
   'x-conversation-mode': OnceGiven(
-    `What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to ${waitingMax} jobs wait in the order of acceptance. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else.`,
+    `What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to ${waitingMax} jobs wait in the order of acceptance. steer: the run of that job takes the message before the next call of its model, and the request's job ends with that one, with its output; where it takes none, as queue. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else.`,
   ),
   'x-priority': OnceGiven(
     `${priorities.join(', ')}: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else.`,

@@ -4,7 +4,7 @@
  */
 import { type Static, Type } from 'typebox';
 import { StreamedEvents } from '../../adapters/http/event-stream.ts';
-import { Nullable, Timestamp } from '../../adapters/http/schemas.ts';
+import { Id, Nullable, Timestamp } from '../../adapters/http/schemas.ts';
 import { JobError, JobStatus } from './jobs.schemas.ts';
 
 const at = Timestamp;
@@ -31,6 +31,10 @@ const eventData = {
         description: 'When the first of its waits ends by itself.',
       }),
       resumed_at: Type.Optional({ ...Timestamp, description: 'When it went on after a wait.' }),
+      delivered_to: Type.Optional({
+        ...Id,
+        description: 'The job whose run has taken its message, and with which it ends.',
+      }),
       at,
     },
     { description: 'The job has reached a status.' },

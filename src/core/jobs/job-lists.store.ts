@@ -190,7 +190,9 @@ function narrowed(
   }
   if (conversation_id !== undefined) {
     const spoken = sql<string>`select job_id from messages where conversation_id = ${conversation_id}
-      union select id from jobs where held_by in (${sql.join(gatesOfConversation(conversation_id))})`;
+      union select id from jobs where held_by in (${sql.join(gatesOfConversation(conversation_id))})
+      union select id from jobs where delivered_to in
+        (select job_id from messages where conversation_id = ${conversation_id})`;
     query = query.where(isAmong(db, spoken));
   }
   if (parent_job_id !== undefined) {

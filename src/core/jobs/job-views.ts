@@ -61,6 +61,7 @@ export function jobView(row: ShownJob, tokens: TokenSums) {
     waiting_for: row.held_by === null ? null : waitingFor(row.held_by),
     job_key: row.job_key,
     replaced_by: row.replaced_by,
+    delivered_to: row.delivered_to,
     agent_overrides:
       row.agent_overrides === null
         ? null

@@ -155,6 +155,7 @@ const completedJob = {
   waiting_for: null,
   job_key: null,
   replaced_by: null,
+  delivered_to: null,
   agent_overrides: null,
   agent_version: null,
   progress: null,
@@ -205,6 +206,11 @@ export const FullJob = Type.Object(
     replaced_by: {
       ...Nullable(Id),
       description: 'Of a job that ended with the code replaced: the later job of its key.',
+    },
+    delivered_to: {
+      ...Nullable(Id),
+      description:
+        'Of a job that was accepted with x-conversation-mode: steer: the job whose run has taken its message. It waits for the end of that job, and ends as it does, with its output or its error. null for other jobs, and as long as none has taken it.',
     },
     agent_overrides: {
       ...Nullable(AgentOverrides),

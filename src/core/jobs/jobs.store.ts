@@ -100,6 +100,7 @@ type Defaults =
   | 'agent_version'
   | 'held_by'
   | 'replaced_by'
+  | 'delivered_to'
   | ClaimColumn;
 
 /** The order in which many jobs are locked, so that two transactions never deadlock. */

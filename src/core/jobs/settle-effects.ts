@@ -15,6 +15,7 @@ import { appendEventsOf } from '../events/outbox.ts';
 import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
 import { type EndedRun, endScheduledRuns } from '../scheduled-runs/scheduled-runs.ts';
 import { endsOfChildren, isChild } from './families.ts';
+import { endDelivered } from './in-conversation/delivered.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, type JobCountChanges, jobCounts } from './jobs.store.ts';
 import { messageText } from './message-text.ts';
@@ -42,6 +43,8 @@ export interface Settled {
   readonly from: 'active' | 'queued' | 'waiting';
   /** Whether it was cancelled because its parent has ended, so that nothing waits for it. */
   readonly isWithParent?: boolean;
+  /** Whether it ends with the job whose run has taken its message; what was said is recorded of that one. */
+  readonly isDelivered?: boolean;
   readonly transition: Transition;
   /** Milliseconds of the attempt in which it was active; 0 for a job that was cancelled before it ended. */
   readonly durationMs: number;
@@ -69,24 +72,28 @@ export type UnconfirmedEnds = UnconfirmedWrites<RecordedEnd>;
 export async function recordEffects(
   settler: Settler,
   tx: Transaction,
-  settled: readonly Settled[],
+  claims: readonly Settled[],
   now: number,
   changes: JobCountChanges = [],
 ): Promise<void> {
   const { context, parts, unconfirmed } = settler;
   const { writer } = context;
-  const ended = settled.filter(({ transition }) => isFinal(transition.status));
+  const own = claims.filter(({ transition }) => isFinal(transition.status));
+  // Jobs are locked before all that follows.
+  const delivered = await endDelivered(tx, own.filter(mayBeSteered(settler)), now);
+  const settled = delivered.length === 0 ? claims : [...claims, ...delivered];
+  const ended = delivered.length === 0 ? own : [...own, ...delivered];
   // First, because it changes steps and jobs, which are locked before counts.
   if (ended.some(isChild)) await parts.waitEnds.endWaits(tx, endsOfChildren(ended), now);
   // Gates are locked after jobs, and before conversations and counts.
   if (settled.some(isGated)) await parts.places.release(tx, settled.map(jobOf));
   await addMessages(
     tx,
-    ended.flatMap((one) => messagesOf(one, now)),
+    own.flatMap((one) => messagesOf(one, now)),
   );
   // After the messages of the ended jobs: those of the next ones are later.
-  const goingOn = await parts.inConversation.follow(tx, ended.map(jobOf), now);
-  const closed = ended.filter(({ job }) => !goingOn.has(job.conversation_id));
+  const goingOn = await parts.inConversation.follow(tx, own.map(jobOf), now);
+  const closed = own.filter(({ job }) => !goingOn.has(job.conversation_id));
   await endConversations(
     tx,
     closed.map(({ job, transition }) => ({
@@ -158,6 +165,12 @@ export function isOfSchedule({ job }: { readonly job: EndedJob }): boolean {
 export function isQueuedAgain({ transition }: { readonly transition: Transition }): boolean {
   return transition.status === 'queued';
 }
+
+/** Whether runs of the job may have taken messages of others. */
+const mayBeSteered =
+  ({ parts }: Settler) =>
+  ({ job }: Settled) =>
+    parts.inConversation.mayBeFollowed(job);
 
 const jobOf = ({ job }: Settled) => job;
 const isGated = ({ job }: Settled) => job.gated === 1;

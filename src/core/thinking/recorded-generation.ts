@@ -78,11 +78,15 @@ export interface RecordedGeneration {
   readonly failure: StepFailure | null;
 }
 
-/** Reads a generation from its steps. `data` has the messages by id; `attempt` is the present one. */
+/**
+ * Reads a generation from its steps. `data` has the messages by id; `attempt` is the present one; `steered` has what users have said
+ * after a turn.
+ */
 export function readGeneration(
   rows: readonly StepOfGeneration[],
   data: ReadonlyMap<string, string>,
   attempt: number,
+  steered: ReadonlyMap<number, readonly DialogueMessage[]> = new Map(),
 ): RecordedGeneration {
   const messages: DialogueMessage[] = [];
   const models = new Map<DialogueMessage, string>();
@@ -134,6 +138,7 @@ export function readGeneration(
       messages.push(result);
       if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
     }
+    messages.push(...(steered.get(call.turn) ?? []));
   }
   // Before the first turn.
   const recall = rows.find(({ kind, turn }) => kind === 'tool' && turn === 0);

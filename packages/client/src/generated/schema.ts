@@ -3719,6 +3719,8 @@ export interface components {
             job_key: string | null;
             /** @description Of a job that ended with the code replaced: the later job of its key. */
             replaced_by: string | null;
+            /** @description Of a job that was accepted with x-conversation-mode: steer: the job whose run has taken its message. It waits for the end of that job, and ends as it does, with its output or its error. null for other jobs, and as long as none has taken it. */
+            delivered_to: string | null;
             /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
             agent_overrides: components["schemas"]["AgentOverrides"] | null;
             /** @description The version of the agent at the last request of the job to a model; null where it has asked none. */
@@ -3887,6 +3889,11 @@ export interface components {
                  * @description When it went on after a wait.
                  */
                 resumed_at?: string;
+                /**
+                 * Format: uuid
+                 * @description The job whose run has taken its message, and with which it ends.
+                 */
+                delivered_to?: string;
                 /** Format: date-time */
                 at: string;
             };
@@ -8574,7 +8581,7 @@ export interface operations {
                 "idempotency-key"?: string;
                 /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
-                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. steer: the run of that job takes the message before the next call of its model, and the request's job ends with that one, with its output; where it takes none, as queue. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-mode"?: string;
                 /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-priority"?: string;
@@ -8639,7 +8646,7 @@ export interface operations {
                 "idempotency-key"?: string;
                 /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-id"?: string;
-                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. steer: the run of that job takes the message before the next call of its model, and the request's job ends with that one, with its output; where it takes none, as queue. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-conversation-mode"?: string;
                 /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
                 "x-priority"?: string;

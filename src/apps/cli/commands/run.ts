@@ -52,7 +52,7 @@ export function addRunCommands(program: Command, io: Io): void {
     .option('--conversation <id>', 'a conversation to continue')
     .option(
       '--conversation-mode <mode>',
-      'while another job of it has not ended: queue, interrupt, or reject (default)',
+      'while another job of it has not ended: queue, steer, interrupt, or reject (default)',
     )
     .option('--at <timestamp>', 'it does not begin before that: ISO 8601 with a time zone')
     .option('--delay <seconds>', 'it does not begin before so many seconds have passed')

@@ -5,11 +5,13 @@
 import { behindPrefix } from './conversation-jobs.store.ts';
 
 /** What a request does while another job of the conversation has not ended. */
-export const conversationModes = ['queue', 'interrupt', 'reject'] as const;
+export const conversationModes = ['queue', 'steer', 'interrupt', 'reject'] as const;
 export type ConversationMode = (typeof conversationModes)[number];
 
 /** Jobs that wait in one conversation, and the bytes of their inputs. */
 export const waitingMax = 20;
 export const waitingBytesMax = 4 * 1024 * 1024;
+/** Bytes of the messages that a run takes between two turns; the others come between later ones, and a longer one never. */
+export const steeredBytesMax = 64 * 1024;
 
 export const isOfConversation = (gate: string) => gate.startsWith(behindPrefix);

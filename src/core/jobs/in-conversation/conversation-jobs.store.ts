@@ -12,6 +12,7 @@ export const behindPrefix = 'the job before it in its conversation';
 export const namesOfModes = {
   interrupt: `${behindPrefix}, which it interrupts = `,
   queue: `${behindPrefix} = `,
+  steer: `${behindPrefix}, which it steers = `,
 } as const;
 
 /** What holds a job behind an earlier one of its conversation. */
@@ -19,7 +20,12 @@ export function behindOthersOf(conversationId: string, mode: keyof typeof namesO
   return `${namesOfModes[mode]}${conversationId}`;
 }
 
-/** All that hold jobs in a conversation. */
+/** What holds a job whose message the run of another one has taken, until that one ends. */
+export function deliveredName(jobId: string): string {
+  return `${behindPrefix}, which has its message = ${jobId}`;
+}
+
+/** All that hold jobs that are to run in a conversation. */
 export function gatesOfConversation(conversationId: string): string[] {
   return Object.values(namesOfModes).map((name) => `${name}${conversationId}`);
 }

@@ -101,7 +101,7 @@ export class HeldConversation {
   }
 
   /** The job waits behind the others, or before them where it interrupts the one that runs. */
-  waitIn(job: NewJob, mode: 'queue' | 'interrupt'): void {
+  waitIn(job: NewJob, mode: Exclude<ConversationMode, 'reject'>): void {
     job.gated = 0;
     job.held_by = behindOthersOf(this.row.id, mode);
     job.concurrency_key ??= null;

@@ -1,0 +1,58 @@
+/**
+ * Messages that steer a run: between the tools of a turn and the next call of the model, a request takes what waits for its job.
+ * One write of the journal takes the messages and records them, with the request and the turn after which they are said, so a
+ * repeated attempt says them there again.
+ */
+import { newId } from '../../kernel/ids.ts';
+import { addDialogue } from '../conversations/record.ts';
+import { steeringMessages, takeMessages } from '../jobs/in-conversation/delivered.ts';
+import { messageText } from '../jobs/message-text.ts';
+import { lookupOf } from '../skills/registry.ts';
+import { type ActiveGeneration, report } from './attempt.ts';
+import { type SteeredEntry, steeredAfter, type UserMessage } from './steered.ts';
+
+/**
+ * Takes the messages that wait for the job, once what its tools gave is recorded. Only the request that continues the conversation
+ * takes some: those of called skills are not part of it.
+ */
+export async function takeSteering(
+  { attempt, generation }: Pick<ActiveGeneration, 'attempt' | 'generation'>,
+  turn: number,
+  recorded: () => Promise<unknown>,
+): Promise<UserMessage[]> {
+  const { parts, run, generations } = attempt;
+  const { job } = run;
+  const field = parts.skills.definition(...lookupOf(job.organization_id, job))?.taskField ?? null;
+  if (!generation.isDialogue || field === null) return [];
+  const { context } = parts;
+  const { database, clock } = context;
+  const waiting = await steeringMessages(database.read, job, field, clock.now());
+  if (waiting.length === 0) return [];
+  await recorded();
+  const now = clock.now();
+  const taken = await generations.journal.write(async (tx, isRepeat) => {
+    const some = await takeMessages(context, tx, job, waiting, now);
+    // The first try may have been committed, and its confirmation lost.
+    const before = isRepeat ? (await steeredAfter(tx, job, generation.id)).get(turn) : undefined;
+    await addDialogue(
+      tx,
+      some.map(({ text, input }) => {
+        const entry: SteeredEntry = { role: 'user', text, generation: generation.id, turn };
+        return {
+          id: newId(),
+          conversation_id: job.conversation_id,
+          job_id: job.id,
+          at: now,
+          role: 'user',
+          content: messageText(input),
+          data: JSON.stringify(entry),
+          isDialogue: true,
+        };
+      }),
+    );
+    return [...(before ?? []), ...some.map(({ text }): UserMessage => ({ role: 'user', text }))];
+  });
+  for (const { text } of taken)
+    report(attempt, { type: 'message', data: { role: 'user', content: text } });
+  return taken;
+}
