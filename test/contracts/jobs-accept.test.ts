@@ -67,6 +67,7 @@ describe.each(await engines())('on $name', (engine) => {
         retry_of: null,
         input: '{"text":"hi"}',
         agent_overrides: null,
+        instruction_values: null,
         attempts_before: 0,
         begun: 0,
         claimed_by: 0,

@@ -211,6 +211,7 @@ describe.each(await engines())('on $name', (engine) => {
         status: 'active',
         instructions: '',
         model: null,
+        variables: {},
         model_settings: null,
         fallback_models: [],
         memory: 'user',

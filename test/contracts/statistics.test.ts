@@ -219,6 +219,7 @@ describe.each(await engines())('on $name', (engine) => {
           created_at: 1,
         },
         agent_overrides: null,
+        instruction_values: null,
         priority: 1,
         ...{ parent_job_id: null, parent_step: null, depth: 0 },
       }));

@@ -44,6 +44,7 @@ const defaults = {
   status: 'active',
   instructions: '',
   model: null,
+  variables: {},
   model_settings: null,
   fallback_models: [],
   memory: 'user',

@@ -222,6 +222,7 @@ describe('Prefer: wait=N', () => {
     duration_ms: expect.any(Number),
     retry_of: null,
     agent_overrides: null,
+    instruction_values: null,
     agent_version: null,
     erased_at: null,
     is_trial: false,

@@ -94,6 +94,7 @@ test('says of each header of a request whether it may be repeated, as the platfo
   const values = {
     'x-agent-id': 'default',
     'x-user-id': 'alice',
+    'x-user-name': 'Alice',
     'idempotency-key': 'once',
     'x-conversation-id': newId(),
     'x-conversation-mode': 'queue',

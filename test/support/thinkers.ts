@@ -111,6 +111,7 @@ export async function newThinker(
     agents?: string[];
     model?: string | null;
     instructions?: string;
+    variables?: Record<string, string>;
     model_settings?: object;
     fallback_models?: string[];
     memory?: string;

@@ -32,6 +32,7 @@ interface Edited {
   readonly description?: string;
   readonly model?: string;
   readonly instructions?: string;
+  readonly variables?: string;
   readonly metadata?: string;
   readonly memory?: string;
   readonly recall?: string;
@@ -48,14 +49,15 @@ interface Edited {
 type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_settings';
 
 const texts = [
-  ...['name', 'description', 'model', 'instructions', 'metadata', 'memory', 'recall'],
-  ...['priority', 'max_concurrency'],
+  ...['name', 'description', 'model', 'instructions', 'variables', 'metadata', 'memory'],
+  ...['recall', 'priority', 'max_concurrency'],
 ];
 const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
 const fields = [...texts, ...lists, ...settingIssues];
 
 function changesOf({
   model,
+  variables,
   metadata,
   skills,
   approvals,
@@ -80,6 +82,9 @@ function changesOf({
     ...(recall !== undefined && { recall: recallOf(recall) }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
     ...(runs !== undefined && { max_concurrency: numberOf(runs) }),
+    ...(variables !== undefined && {
+      variables: objectOf(variables, 'variables') as Record<string, string>,
+    }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
 }
@@ -87,6 +92,7 @@ function changesOf({
 export function AgentSettings({ agent }: { agent: AgentForSession }) {
   const missing = agent.missing_scopes;
   const [edited, setEdited] = useState<Edited>({});
+  const [warnings, setWarnings] = useState<readonly string[]>([]);
   const isEdited = Object.keys(edited).length > 0;
   const save = useAct({
     act: async () => changeAgent(agent.id, changesOf(edited)),
@@ -134,7 +140,12 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
         onSubmit={(event) => {
           event.preventDefault();
           if (!isEdited || missing.length > 0 || save.isPending) return;
-          save.mutate(undefined, { onSuccess: forget });
+          save.mutate(undefined, {
+            onSuccess(saved) {
+              forget();
+              setWarnings(saved.warnings ?? []);
+            },
+          });
         }}
         onKeyDown={submitOnCtrlEnter}
       >
@@ -160,11 +171,25 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
         <TextAreaField
           label="Instructions"
           optional
-          hint="The model gets them before every task."
+          hint="The model gets them before every task. {{date}}, {{user.name}}, {{agent.name}} and the names of variables are filled in."
           error={issueOf(error, 'instructions')}
           {...text('instructions', agent.instructions)}
           rows={10}
           className="min-h-40 resize-y"
+        />
+        {warnings.length > 0 && (
+          <p role="note" className="text-[13px] text-muted">
+            {warnings.join(' ')}
+          </p>
+        )}
+        <ObjectField
+          label="Variables (a JSON object of texts)"
+          optional
+          hint="{{company}} in the instructions becomes the text of company. time_zone is the zone of {{date}}."
+          rows={3}
+          value={edited.variables ?? jsonText(agent.variables)}
+          onValue={(text) => edit('variables', text, jsonText(agent.variables))}
+          error={issueOf(error, 'variables')}
         />
         <FallbackModelsField
           model={edited.model ?? agent.model}

@@ -29,6 +29,7 @@ const size = 20;
 
 const words: Readonly<Record<Summary['changed'][number], string>> = {
   instructions: 'Instructions',
+  variables: 'Variables',
   model: 'Model',
   model_settings: 'Model settings',
   fallback_models: 'Fallback models',

@@ -30,6 +30,7 @@ function job(fields: Partial<Job> = {}): Job {
       resumed_at: null,
       is_trial: false,
       agent_overrides: null,
+      instruction_values: null,
       agent_version: null,
       erased_at: null,
     },

@@ -15,6 +15,8 @@ export interface RunOptions extends CallOptions {
   readonly agentId?: string | undefined;
   /** The user on whose behalf it runs. */
   readonly userId?: string | undefined;
+  /** What the user is called in the agent's instructions. */
+  readonly userName?: string | undefined;
   /** The conversation that it continues. */
   readonly conversationId?: string | undefined;
   /**
@@ -127,6 +129,7 @@ async function accept(
   const given = Object.entries({
     'x-agent-id': agentId,
     'x-user-id': userId,
+    'x-user-name': options.userName,
     'x-conversation-id': conversationId,
     'x-conversation-mode': options.conversationMode,
     'x-run-at': runAt instanceof Date ? runAt.toISOString() : runAt,

@@ -263,6 +263,8 @@ export interface AgentsTable {
   status: 'active' | 'paused';
   instructions: string;
   model: string | null;
+  /** JSON object: the texts that its instructions name in double braces. */
+  variables: Generated<string>;
   /** JSON object: the settings that are set, without nulls. */
   model_settings: Generated<string>;
   /** JSON array: the models that are asked in place of `model`, in their order. */
@@ -386,6 +388,8 @@ export interface JobsTable extends SkillVersion {
   input: string;
   /** JSON: fields of the agent that it has instead of the saved ones; null for the agent as it is. */
   agent_overrides: string | null;
+  /** JSON: the values that its instructions are filled with; before its first request to a model the name of its user alone. */
+  instruction_values: string | null;
   /** The agent's version at its last request to a model; null before one. */
   agent_version: Generated<number | null>;
   /** JSON, null until completed. */

@@ -18,7 +18,7 @@ import { pathOf } from './url.ts';
 const methods = 'GET, POST, PUT, PATCH, DELETE';
 const requestHeaders = [
   ...['content-type', 'x-api-key', 'x-request-id', 'idempotency-key', 'prefer', 'last-event-id'],
-  ...['x-agent-id', 'x-user-id', 'x-conversation-id'],
+  ...['x-agent-id', 'x-user-id', 'x-user-name', 'x-conversation-id'],
   ...['x-run-at', 'x-delay-seconds', 'x-expires-in'],
   // Of the Model Context Protocol.
   ...['authorization', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],

@@ -1,4 +1,4 @@
-/** The header `x-user-id`: the user on whose behalf a client calls. */
+/** The headers `x-user-id` and `x-user-name`: the user on whose behalf a client calls. */
 import { isUtf8 } from 'node:buffer';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../kernel/caller.ts';
@@ -7,15 +7,24 @@ import { isCleanText } from '../../kernel/text.ts';
 import { onceGiven } from './idempotency-key.ts';
 
 /** Characters of a user's name. */
-const nameMax = 200;
+export const userNameMax = 200;
 
 /** The user of a request; undefined without the header. Throws `400` for an invalid name, or more than one. */
 export function userOf(request: FastifyRequest): string | undefined {
-  const user = onceGiven(request, 'x-user-id');
-  if (user === undefined) return undefined;
-  const name = headerText(user);
-  if (name === '' || [...name].length > nameMax || !isCleanText(name)) {
-    throw invalid('x-user-id', `must be 1 to ${nameMax} characters`);
+  return nameIn(request, 'x-user-id');
+}
+
+/** What the user of a request is called; undefined without the header. Throws `400` as `userOf`. */
+export function userNameOf(request: FastifyRequest): string | undefined {
+  return nameIn(request, 'x-user-name');
+}
+
+function nameIn(request: FastifyRequest, header: string): string | undefined {
+  const given = onceGiven(request, header);
+  if (given === undefined) return undefined;
+  const name = headerText(given);
+  if (name === '' || [...name].length > userNameMax || !isCleanText(name)) {
+    throw invalid(header, `must be 1 to ${userNameMax} characters`);
   }
   return name;
 }

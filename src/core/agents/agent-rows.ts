@@ -1,6 +1,7 @@
 /** An agent's row, and the fields of it that clients set and see. */
 import { timestamp } from '../../kernel/clock.ts';
 import type { AgentRow } from './agents.store.ts';
+import type { InstructionValues } from './instruction-values.ts';
 import { type GivenSettings, type ModelSettings, storedSettings } from './model-settings.ts';
 
 export type { AgentRow };
@@ -18,6 +19,7 @@ export interface AgentFields
   approvals?: readonly string[];
   agents?: readonly string[];
   metadata?: Readonly<Record<string, unknown>>;
+  variables?: InstructionValues;
   model_settings?: GivenSettings | null;
   fallback_models?: readonly string[];
   max_concurrency?: number | null;
@@ -32,6 +34,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     status: 'active',
     instructions: '',
     model: null,
+    variables: '{}',
     model_settings: '{}',
     fallback_models: '[]',
     skills: '[]',
@@ -55,6 +58,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     approvals,
     agents,
     metadata,
+    variables,
     model_settings,
     fallback_models,
     recall,
@@ -66,6 +70,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     ...(model_settings !== undefined && {
       model_settings: JSON.stringify(storedSettings(model_settings)),
     }),
+    ...(variables && { variables: JSON.stringify(variables) }),
     ...(fallback_models && { fallback_models: JSON.stringify(fallback_models) }),
     ...(skills && { skills: JSON.stringify(skills) }),
     ...(approvals && { approvals: JSON.stringify(approvals) }),
@@ -78,6 +83,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
 export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: Row) {
   return {
     ...row,
+    variables: variablesOf(row),
     model_settings: row.model_settings === '{}' ? null : settingsOf(row),
     fallback_models: fallbacksOf(row),
     skills: JSON.parse(row.skills) as string[],
@@ -93,6 +99,11 @@ export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: 
 /** How the agent's model is called. */
 export function settingsOf({ model_settings }: Pick<AgentRow, 'model_settings'>): ModelSettings {
   return JSON.parse(model_settings) as ModelSettings;
+}
+
+/** The texts that the agent's instructions name in double braces. */
+export function variablesOf({ variables }: Pick<AgentRow, 'variables'>): InstructionValues {
+  return JSON.parse(variables) as InstructionValues;
 }
 
 /** The agent's fallback models, in order. */

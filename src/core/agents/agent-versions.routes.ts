@@ -8,7 +8,7 @@ import type { Server } from '../../adapters/http/server.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
 import { notFound } from '../../kernel/errors.ts';
 import type { AgentVersions } from './agent-versions.ts';
-import { Agent, VersionedFields, versionedFields } from './agents.schemas.ts';
+import { SavedAgent, VersionedFields, versionedFields } from './agents.schemas.ts';
 import type { Agents } from './agents.ts';
 
 const operation = { tags: ['Agents'], security: [{ apiKey: [] }] };
@@ -63,6 +63,7 @@ const Version = Type.Object(
         ...summaryExample,
         fields: {
           instructions: 'Be brief.',
+          variables: {},
           model: null,
           model_settings: null,
           fallback_models: [],
@@ -117,7 +118,10 @@ const restoreSchema = {
     'Gives the agent the fields of the version again, as a new version. Nothing changes where it has them. Needs the ' +
     'scopes of a change of the agent.',
   params,
-  response: { 200: Agent, ...apiRefusals('not_found', 'insufficient_scope', 'validation_error') },
+  response: {
+    200: SavedAgent,
+    ...apiRefusals('not_found', 'insufficient_scope', 'validation_error'),
+  },
 };
 
 interface VersionRoutes {

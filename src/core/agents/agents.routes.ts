@@ -9,7 +9,7 @@ import type { Server } from '../../adapters/http/server.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
 import { refuseLong } from '../../kernel/long-text.ts';
 import type { AgentFields } from './agent-rows.ts';
-import { Agent, AgentChanges, NewAgent, ShownAgent } from './agents.schemas.ts';
+import { Agent, AgentChanges, NewAgent, SavedAgent, ShownAgent } from './agents.schemas.ts';
 import type { Agents } from './agents.ts';
 
 const operation = { tags: ['Agents'], security: [{ apiKey: [] }] };
@@ -28,7 +28,7 @@ const createSchema = {
   description: `Needs ${covering} With approvals it needs the scope approvals too.`,
   body: NewAgent,
   response: {
-    201: { ...Agent, ...carries('Location') },
+    201: { ...SavedAgent, ...carries('Location') },
     ...apiRefusals('insufficient_scope', 'conflict', ...bodyRefusals),
   },
 };
@@ -64,7 +64,7 @@ const updateSchema = {
     `needs, for the agent before it and after it, ${covering} A change of approvals needs the scope approvals too.`,
   params,
   body: AgentChanges,
-  response: { 200: Agent, ...apiRefusals('not_found', 'insufficient_scope', ...bodyRefusals) },
+  response: { 200: SavedAgent, ...apiRefusals('not_found', 'insufficient_scope', ...bodyRefusals) },
 };
 const deleteSchema = {
   ...operation,

@@ -12,6 +12,7 @@ import {
 import { efforts } from '../../adapters/models/model.ts';
 import { longTextMax } from '../../kernel/long-text.ts';
 import { priorities } from '../../kernel/priority.ts';
+import { variableCharactersMax, variablesMax } from './instruction-values.ts';
 import { settingBounds } from './setting-bounds.ts';
 
 /** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
@@ -67,9 +68,22 @@ const ModelSettings = Type.Object(
   { additionalProperties: false, title: 'ModelSettings', examples: [{ temperature: 0.2 }] },
 );
 
+/** Texts by the names that instructions have in double braces. */
+const Variables = Type.Record(Type.String(), Type.String({ maxLength: variableCharactersMax }), {
+  maxProperties: variablesMax,
+  description:
+    'Texts that instructions name in double braces, such as {{company}}; up to 16 KiB. time_zone sets the time zone of {{date}}, UTC without it.',
+  examples: [{ company: 'Harbour Ltd', time_zone: 'Europe/Berlin' }],
+});
+
 /** What decides how an agent works: each change of these makes a version. */
 const versioned = {
-  instructions: Type.String({ maxLength: longTextMax, description: 'The system prompt.' }),
+  instructions: Type.String({
+    maxLength: longTextMax,
+    description:
+      'The system prompt. {{date}}, {{time_zone}}, {{user.id}}, {{user.name}}, {{agent.name}} and the names of variables in double braces are filled at the first call of the model.',
+  }),
+  variables: Variables,
   model: Nullable(ModelName),
   model_settings: {
     ...Nullable(ModelSettings),
@@ -136,6 +150,7 @@ const example = {
   description: 'Answers customers.',
   status: 'active',
   instructions: '',
+  variables: {},
   model: null,
   model_settings: { max_output_tokens: 8_000, effort: 'low' },
   fallback_models: ['anthropic/claude-sonnet-4-5'],
@@ -163,6 +178,20 @@ export const Agent = Type.Object(
   { title: 'Agent', description: 'The agent.', examples: [example] },
 );
 
+/** An agent as the answer to its creation or change. */
+export const SavedAgent = Type.Object(
+  {
+    ...Agent.properties,
+    warnings: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'What is likely a mistake in the instructions, such as a name in double braces that has no value; absent without any.',
+      }),
+    ),
+  },
+  { title: 'SavedAgent', description: 'The agent.', examples: [example] },
+);
+
 /** An agent as one client reads it. */
 export const ShownAgent = Type.Object(
   {
@@ -181,6 +210,7 @@ export const ShownAgent = Type.Object(
 export const AgentOverrides = Type.Partial(
   Type.Object({
     instructions: fields.instructions,
+    variables: fields.variables,
     model: fields.model,
     model_settings: fields.model_settings,
     fallback_models: fields.fallback_models,

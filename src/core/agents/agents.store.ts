@@ -46,6 +46,7 @@ export const lockAgent = agentById(true);
 const sizedColumns = [
   'description',
   'instructions',
+  'variables',
   'skills',
   'approvals',
   'agents',

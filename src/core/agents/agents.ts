@@ -16,7 +16,14 @@ import { appendEvents } from '../events/outbox.ts';
 import { limitOfAgent } from '../limits/limit-names.ts';
 import type { LimitSettings } from '../limits/limit-settings.ts';
 import type { AgentChanges } from './agent-changes.ts';
-import { type AgentFields, agentBody, calledModel, columnsOf, emptyAgent } from './agent-rows.ts';
+import {
+  type AgentFields,
+  agentBody,
+  calledModel,
+  columnsOf,
+  emptyAgent,
+  variablesOf,
+} from './agent-rows.ts';
 import { versionAfter } from './agent-versions.ts';
 import {
   type AgentRow,
@@ -37,6 +44,7 @@ import {
   requireCovered,
   type Writer,
 } from './covered.ts';
+import { requireVariables, warningsOf } from './instruction-values.ts';
 import { requireTaken } from './model-settings.ts';
 import {
   clockSkewMs,
@@ -171,6 +179,7 @@ export class Agents {
     const empty = emptyAgent(organizationId, id, this.#clock.now());
     const given: AgentRow = { ...empty, ...columnsOf(fields) };
     requireTaken(calledModel(given), this.#config);
+    requireVariables(fields.variables ?? {});
     const row = await createAfterRemoval(id, (waitedFor) =>
       this.#database.write(async (tx) => {
         await requireCovered(tx, this.#skills, writer, [given]);
@@ -187,7 +196,7 @@ export class Agents {
     );
     if (row === null) throw new PlatformError('conflict', `There is an agent ${id} already`);
     this.#changes.report(organizationId);
-    return agentBody({ ...row, max_concurrency: fields.max_concurrency ?? null });
+    return savedBody({ ...row, max_concurrency: fields.max_concurrency ?? null });
   }
 
   async list(organizationId: string, page: PageAsked) {
@@ -215,6 +224,7 @@ export class Agents {
     restoredFrom: number | null = null,
   ) {
     const { organizationId } = writer;
+    requireVariables(fields.variables ?? {});
     const row = await this.#database.write(async (tx) => {
       const before = await this.lock(tx, organizationId, id);
       const columns = columnsOf(fields);
@@ -244,7 +254,7 @@ export class Agents {
     });
     this.#states.forget(keyOf(organizationId, id));
     this.#changes.report(organizationId);
-    return agentBody(row);
+    return savedBody(row);
   }
 
   /** Throws `403` unless the writer may change the agent. */
@@ -263,6 +273,7 @@ export class Agents {
   async requireOverridable(organizationId: string, id: string, fields: AgentFields): Promise<void> {
     const row = { ...(await this.find(organizationId, id)), ...columnsOf(fields) };
     try {
+      requireVariables(fields.variables ?? {});
       requireTaken(calledModel(row), this.#config);
     } catch (error) {
       if (!(error instanceof PlatformError)) throw error;
@@ -332,6 +343,12 @@ export class Agents {
   async createDefault(tx: Transaction, organizationId: string, now: number): Promise<void> {
     await addAgent(tx, this.#dependents, emptyAgent(organizationId, defaultAgentId, now));
   }
+}
+
+/** An agent as its writer sees it, with what is likely a mistake. */
+function savedBody<Row extends AgentRow>(row: Row) {
+  const warnings = warningsOf(row.instructions, variablesOf(row));
+  return { ...agentBody(row), ...(warnings.length > 0 && { warnings }) };
 }
 
 const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;

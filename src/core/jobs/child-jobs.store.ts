@@ -12,6 +12,7 @@ export const findParent = firstRow<{ id: string }, Transaction>()((db, p) =>
       'depth',
       'priority',
       'concurrency_key',
+      'instruction_values',
       eb
         .selectFrom('jobs as child')
         .whereRef('child.parent_job_id', '=', 'jobs.id')

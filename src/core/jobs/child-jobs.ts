@@ -14,7 +14,7 @@ import { deadlineAfter, type WaitKindVerbs } from '../journal/wait-kinds.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
 import type { Acceptor, WorkRequest } from './accept.ts';
 import { findParent } from './child-jobs.store.ts';
-import type { JobRow } from './jobs.store.ts';
+import { type JobRow, userNameIn } from './jobs.store.ts';
 import type { Admission } from './turns/admission.ts';
 
 /** Jobs that one job may start, in all its attempts. */
@@ -163,7 +163,10 @@ async function requireAgent(
 function childOf(
   job: JournalJob,
   step: number,
-  parent: Pick<JobRow, 'user_id' | 'for_user' | 'depth' | 'priority' | 'concurrency_key'>,
+  parent: Pick<
+    JobRow,
+    'user_id' | 'for_user' | 'depth' | 'priority' | 'concurrency_key' | 'instruction_values'
+  >,
   skill: Skill,
   { input, agent }: ChildRequest,
 ): WorkRequest {
@@ -172,6 +175,7 @@ function childOf(
     apiKeyId: job.api_key_id,
     agentId: agent ?? job.agent_id,
     userId: parent.user_id,
+    userName: userNameIn(parent),
     isForUser: parent.for_user === 1,
     triggerType: 'api',
     skill,

@@ -40,6 +40,7 @@ export interface ExecutionOptions
   extends Pick<
     WorkRequest,
     | 'userId'
+    | 'userName'
     | 'isForUser'
     | 'triggerType'
     | 'priority'
@@ -201,6 +202,7 @@ export class Execution {
       apiKeyId: caller.keyId,
       agentId,
       userId,
+      userName: options.userName,
       isForUser,
       triggerType,
       skill,

@@ -13,7 +13,7 @@ import {
 import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
-import { userFor } from '../../adapters/http/user-id.ts';
+import { userFor, userNameMax, userNameOf } from '../../adapters/http/user-id.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { invalid, isUnavailable } from '../../kernel/errors.ts';
 import { type Priority, priorities } from '../../kernel/priority.ts';
@@ -34,6 +34,9 @@ import { timingHeaders, timingOf } from './timing-headers.ts';
 export const executionHeaders = {
   'x-user-id': OnceGiven(
     "The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's.",
+  ),
+  'x-user-name': OnceGiven(
+    `What the user is called: {{user.name}} in the agent's instructions. 1 to ${userNameMax} characters; the id of the user by default.`,
   ),
   'idempotency-key': IdempotencyKey(
     'Repeats with the same key within 24 hours make no second job.',
@@ -70,6 +73,7 @@ export function executionOptions(request: FastifyRequest, caller: Caller): Execu
   const key = idempotencyKeyOf(request);
   return {
     ...userFor(request, caller),
+    userName: userNameOf(request),
     priority: priorityOf(request),
     conversationMode: conversationModeOf(request),
     triggerType: 'api',

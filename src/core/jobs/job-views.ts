@@ -67,6 +67,10 @@ export function jobView(row: ShownJob, tokens: TokenSums) {
         ? null
         : (JSON.parse(row.agent_overrides) as Static<typeof AgentOverrides>),
     agent_version: row.agent_version,
+    instruction_values:
+      row.instruction_values === null
+        ? null
+        : (JSON.parse(row.instruction_values) as Record<string, string>),
     progress:
       row.progress === null
         ? null

@@ -157,6 +157,7 @@ const completedJob = {
   replaced_by: null,
   delivered_to: null,
   agent_overrides: null,
+  instruction_values: null,
   agent_version: null,
   progress: null,
   erased_at: null,
@@ -217,6 +218,11 @@ export const FullJob = Type.Object(
       description:
         'The fields that this job has instead of those that are saved with its agent; null for ' +
         'the agent as it is saved.',
+    },
+    instruction_values: {
+      ...Nullable(Type.Record(Type.String(), Type.String())),
+      description:
+        "What the names in double braces in the agent's instructions stand for in this job; null for instructions without any.",
     },
     agent_version: {
       ...Nullable(Type.Integer()),

@@ -11,7 +11,7 @@ import {
   refuseInvalid,
   requireConversationScope,
 } from './execute.ts';
-import type { JobRow } from './jobs.store.ts';
+import { type JobRow, userNameIn } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
 
 export async function retryJob(
@@ -51,6 +51,7 @@ export async function retryJob(
     apiKeyId: caller.keyId,
     agentId: job.agent_id,
     userId: job.user_id,
+    userName: userNameIn(job),
     isForUser: job.for_user === 1,
     triggerType: 'api',
     skill,

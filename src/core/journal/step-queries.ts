@@ -13,11 +13,16 @@ export function insertSteps(tx: Transaction, rows: readonly Insertable<JobStepsT
   return tx.insert('job_steps', rows);
 }
 
-/** Records the version of the agent that asks a model for a job. */
-export async function recordAgentVersion(tx: Transaction, id: string, version: number) {
+/** Records the version of the agent that asks a model for a job, and what its instructions are filled with, if anything. */
+export async function recordAgent(
+  tx: Transaction,
+  id: string,
+  version: number,
+  values: string | null,
+) {
   await tx.kysely
     .updateTable('jobs')
-    .set({ agent_version: version })
+    .set({ agent_version: version, ...(values !== null && { instruction_values: values }) })
     .where('id', '=', id)
     .execute();
 }

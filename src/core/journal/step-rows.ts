@@ -21,6 +21,8 @@ export interface JournalJob {
   readonly created_at: number;
   /** JSON: fields of the agent that it has instead of the saved ones. */
   readonly agent_overrides: string | null;
+  /** JSON: the values that its instructions are filled with, as recorded before this claim. */
+  readonly instruction_values: string | null;
 }
 
 /** Why a step has no result. */

@@ -3,6 +3,7 @@
 import type { KnownModels } from '../../adapters/models/known-models.ts';
 import { ModelError, type Models, type ToolMessage } from '../../adapters/models/model.ts';
 import type { Agents } from '../agents/agents.ts';
+import type { InstructionValues } from '../agents/instruction-values.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Context } from '../context/context.ts';
 import type { Credentials } from '../credentials/credentials.ts';
@@ -41,6 +42,8 @@ export interface ThinkingAttempt {
   readonly resting: RestingModels;
   /** Requests under way. */
   readonly underWay: Set<Promise<unknown>>;
+  /** The values of the agent's instructions, once they are filled; null for instructions without any. */
+  values: InstructionValues | null;
   /** The model's last answer in the conversation's dialogue, null without one. */
   answer: string | null;
   /** The delay that a provider asks for when there is no further try, else null. */

@@ -121,7 +121,9 @@ async function summarizeWith(
   try {
     await requireKey(parts, run.job);
     const expected = estimates.expected(model, size);
-    const place = { generation: id, parent, turn: 0, model, agentVersion, mayDelegate, expected };
+    const { values } = attempt;
+    const by = { model, agentVersion, mayDelegate, values };
+    const place = { generation: id, parent, turn: 0, ...by, expected };
     const begun = await generations.beginCall({ ...place, ...need, output: permit.output });
     if (begun.kind === 'unpriced') throw unpriced(begun.message, model !== to.model);
     if (begun.kind !== 'begun') throw new ThinkingError('budget_exceeded', begun.message);

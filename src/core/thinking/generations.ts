@@ -13,6 +13,7 @@ import type { Prices } from '../../adapters/models/prices.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
 import { newId } from '../../kernel/ids.ts';
 import { lazily } from '../../kernel/lazy.ts';
+import type { InstructionValues } from '../agents/instruction-values.ts';
 import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
@@ -30,7 +31,7 @@ import {
   insertSteps,
   listActiveSteps,
   listStepsOfGeneration,
-  recordAgentVersion,
+  recordAgent,
   restartStep,
   startApprovedTool,
 } from '../journal/step-queries.ts';
@@ -115,6 +116,8 @@ export interface CallRequest extends CallNeed, Pick<ReservationNeed, 'least' | '
   readonly model: string;
   /** The version of the agent that asks. */
   readonly agentVersion: number;
+  /** What its instructions are filled with; null for nothing. */
+  readonly values?: InstructionValues | null;
   /** Whether it may give tasks to other agents. */
   readonly mayDelegate?: boolean;
   /** Tokens that its prompt most likely has; `prompt` is the most that it may have. */
@@ -207,7 +210,7 @@ export class Generations {
   async beginCall(request: CallRequest): Promise<Beginning> {
     const { job, journal, parts } = this;
     const { generation, parent, turn, model, agentVersion, prompt, expected, output } = request;
-    const { least, enough } = request;
+    const { least, enough, values = null } = request;
     const { config } = parts.context;
     const counter = await journal.numbers();
     const owners = await this.#owners();
@@ -250,7 +253,7 @@ export class Generations {
       };
       const { attempt } = job;
       if (this.#agentVersion !== agentVersion) {
-        await recordAgentVersion(tx, job.id, agentVersion);
+        await recordAgent(tx, job.id, agentVersion, values && JSON.stringify(values));
         tx.afterCommit(() => {
           this.#agentVersion = agentVersion;
         });

@@ -186,6 +186,7 @@ async function begin(
     model,
     agentVersion,
     mayDelegate,
+    values: attempt.values,
     ...need,
     ...(leavesRoom(request) && { enough: usualOutput }),
     // With little more than before, the answer would most likely be cut and charged again.

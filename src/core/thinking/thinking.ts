@@ -9,6 +9,7 @@ import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { usdOf } from '../../kernel/money.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
 import { fallbacksOf, settingsOf } from '../agents/agent-rows.ts';
+import type { FilledInstructions } from '../agents/instruction-values.ts';
 import { callSettings } from '../agents/model-settings.ts';
 import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
 import type { RunThinking, Thinking } from '../jobs/runs/thinking.ts';
@@ -28,6 +29,7 @@ import {
 import type { Generation } from './generation.ts';
 import { Generations } from './generations.ts';
 import { historyBefore, noHistory } from './history.ts';
+import { instructionsOf } from './instructions.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
 import { recalledFor } from './recalled.ts';
 import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
@@ -68,6 +70,7 @@ class ModelRunThinking implements RunThinking {
       estimates,
       resting: new Map(),
       underWay: new Set(),
+      values: null,
       answer: null,
       retryAfterMs: null,
     };
@@ -161,7 +164,7 @@ async function continueGeneration(
   const scopes = await requireScopes(parts, run.job);
   const box = await toolsOf(attempt, agent, scopes, request, part);
   const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : noHistory;
-  const system = systemOf(agent, request, box);
+  const system = systemOf(instructionsOf(attempt, agent), request, box);
   const fallbacks = fallbacksOf(agent);
   const { modelContextTokens, modelOutputTokens } = parts.context.config;
   const { output, window, ...called } = callSettings(request, settingsOf(agent), {
@@ -213,7 +216,7 @@ async function toolsOf(
 }
 
 function systemOf(
-  { instructions }: AgentRow,
+  { text, end }: FilledInstructions,
   { system, schema }: GenerateOptions,
   { offers }: ToolBox,
 ): string {
@@ -222,7 +225,7 @@ function systemOf(
       ? ''
       : `Answer with JSON that fits this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`;
   const rule = offers.length === 0 ? '' : resultsRule;
-  return [instructions, system, rule, form].filter((part) => part !== '').join('\n\n');
+  return [text, system, rule, form, end].filter((part) => part !== '').join('\n\n');
 }
 
 /** The usage that a skill sees. Unreported counts are null; so is a cost of which no part is known. */

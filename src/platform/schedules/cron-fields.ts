@@ -1,6 +1,7 @@
 /** Cron expressions and time zones in requests: validation, the stored form, and previews. */
 import { timestamp } from '../../kernel/clock.ts';
 import { type Issue, invalidIn } from '../../kernel/errors.ts';
+import { utc, zoneNamed } from '../../kernel/zones.ts';
 import { CronError, parseCron } from './cron.ts';
 import {
   nextSlot,
@@ -9,7 +10,6 @@ import {
   type TimetableColumns,
   timetableKey,
 } from './timetable.ts';
-import { utc, zoneNamed } from './zones.ts';
 
 /** The parsed expression in its zone, or `400 validation_error`. */
 export function timetableOf(columns: TimetableColumns): Timetable {

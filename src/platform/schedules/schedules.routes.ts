@@ -15,6 +15,7 @@ import {
 import type { Server } from '../../adapters/http/server.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
 import type { PlatformError } from '../../kernel/errors.ts';
+import { utc } from '../../kernel/zones.ts';
 import {
   CreatedScheduledJob,
   CronExpression,
@@ -28,7 +29,6 @@ import {
   Timezone,
 } from './schedules.schemas.ts';
 import type { Schedules } from './schedules.ts';
-import { utc } from './zones.ts';
 
 const operation = { tags: ['Scheduled jobs'], security: [{ apiKey: [] }] };
 const collection = '/api/scheduled-jobs';

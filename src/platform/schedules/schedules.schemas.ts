@@ -12,9 +12,9 @@ import {
 } from '../../adapters/http/schemas.ts';
 import { ListedJob } from '../../core/jobs/jobs.schemas.ts';
 import { priorities } from '../../kernel/priority.ts';
+import { zoneCharactersMax } from '../../kernel/zones.ts';
 import { cronCharactersMax } from './cron.ts';
 import { lastRunStatuses } from './states.ts';
-import { zoneCharactersMax } from './zones.ts';
 
 const outcomes = [
   'fired',

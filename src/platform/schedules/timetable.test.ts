@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../../test/support/cpu-time.ts';
 import { patient } from '../../../test/support/wait-for.ts';
+import { nextChange, zoneNamed } from '../../kernel/zones.ts';
 import { nextMatch } from './cron.ts';
 import { firstSlots, slotsUpTo } from './due-slots.ts';
 import { nextSlot, parseStoredTimetable, parseTimetable, type Timetable } from './timetable.ts';
-import { nextChange, zoneNamed } from './zones.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;

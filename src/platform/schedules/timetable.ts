@@ -3,8 +3,9 @@
  * the hour field begins with `*`, it fires whenever the clock shows a match. Otherwise each match fires once: when the
  * clock first shows that time, or as it is set forward past it. Time is passed in.
  */
+
+import { latestLocal, nextChange, offsetAt, utc, zoneNamed } from '../../kernel/zones.ts';
 import { type Cron, nextMatch, normalForm, parseCron, parseStoredCron } from './cron.ts';
-import { latestLocal, nextChange, offsetAt, utc, zoneNamed } from './zones.ts';
 
 export interface Timetable {
   readonly cron: Cron;

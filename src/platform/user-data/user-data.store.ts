@@ -175,6 +175,7 @@ export async function redactJobs(tx: Transaction, ids: readonly string[], now: n
       output: null,
       progress: null,
       agent_overrides: null,
+      instruction_values: null,
       job_key: null,
       error: sql`case when error is null then null else ${error} end`,
       user_id: erasedUser,

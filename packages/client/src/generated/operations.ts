@@ -391,7 +391,7 @@ export interface AccountsApi {
 
 export interface AgentsApi {
   /** Create an agent: `POST /api/agents`. */
-  create(body: Schemas['NewAgent'], options?: CallOptions): Promise<Schemas['Agent']>;
+  create(body: Schemas['NewAgent'], options?: CallOptions): Promise<Schemas['SavedAgent']>;
   /** List agents, newest first: `GET /api/agents`. */
   list(
     query?: NonNullable<operations['listAgents']['parameters']['query']>,
@@ -408,7 +408,7 @@ export interface AgentsApi {
     agentId: string,
     body: Schemas['AgentChanges'],
     options?: CallOptions,
-  ): Promise<Schemas['Agent']>;
+  ): Promise<Schemas['SavedAgent']>;
   /** Delete an agent: `DELETE /api/agents/{agentId}`. */
   delete(agentId: string, options?: CallOptions): Promise<void>;
   /** Get the limit and the pause of the queue of an agent: `GET /api/agents/{agentId}/queue`. */
@@ -441,7 +441,7 @@ export interface AgentsApi {
     agentId: string,
     version: string,
     options?: CallOptions,
-  ): Promise<Schemas['Agent']>;
+  ): Promise<Schemas['SavedAgent']>;
   /** Try an agent with fields that are not saved: `POST /api/agents/{agentId}/trials`. */
   try(
     agentId: string,

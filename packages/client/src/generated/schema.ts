@@ -2895,8 +2895,12 @@ export interface components {
             description?: string;
             /** @enum {string} */
             status?: "active" | "paused";
-            /** @description The system prompt. */
+            /** @description The system prompt. {{date}}, {{time_zone}}, {{user.id}}, {{user.name}}, {{agent.name}} and the names of variables in double braces are filled at the first call of the model. */
             instructions?: string;
+            /** @description Texts that instructions name in double braces, such as {{company}}; up to 16 KiB. time_zone sets the time zone of {{date}}, UTC without it. */
+            variables?: {
+                [key: string]: string;
+            };
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
@@ -2925,14 +2929,66 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        SavedAgent: {
+            id: string;
+            name: string;
+            description: string;
+            /** @enum {string} */
+            status: "active" | "paused";
+            /** @description The system prompt. {{date}}, {{time_zone}}, {{user.id}}, {{user.name}}, {{agent.name}} and the names of variables in double braces are filled at the first call of the model. */
+            instructions: string;
+            /** @description Texts that instructions name in double braces, such as {{company}}; up to 16 KiB. time_zone sets the time zone of {{date}}, UTC without it. */
+            variables: {
+                [key: string]: string;
+            };
+            model: string | null;
+            /** @description How the model is called, as a whole; null when nothing is set. */
+            model_settings: components["schemas"]["ModelSettings"] | null;
+            /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
+            fallback_models: string[];
+            /** @description Skills that the agent may call as tools: web/* or text/v1.0/summarize. */
+            skills: string[];
+            /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
+            approvals: string[];
+            /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
+            agents: string[];
+            /**
+             * @description What its runs may do with its memory. user, the default of new agents: its model writes and forgets memories of the user of the run alone, and only reads in a run without a user; code of skills writes all. read_write: its model changes the memories of all users too.
+             * @enum {string}
+             */
+            memory: "read_write" | "user" | "read" | "off";
+            /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
+            recall: {
+                limit: number;
+            } | null;
+            /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
+            priority: ("high" | "normal" | "low") | null;
+            /** @description Runs at a time; null for any number. */
+            max_concurrency: number | null;
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The number of the present version: each change of what decides how it works counts. */
+            version: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description What is likely a mistake in the instructions, such as a name in double braces that has no value; absent without any. */
+            warnings?: string[];
+        };
         Agent: {
             id: string;
             name: string;
             description: string;
             /** @enum {string} */
             status: "active" | "paused";
-            /** @description The system prompt. */
+            /** @description The system prompt. {{date}}, {{time_zone}}, {{user.id}}, {{user.name}}, {{agent.name}} and the names of variables in double braces are filled at the first call of the model. */
             instructions: string;
+            /** @description Texts that instructions name in double braces, such as {{company}}; up to 16 KiB. time_zone sets the time zone of {{date}}, UTC without it. */
+            variables: {
+                [key: string]: string;
+            };
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
@@ -2973,8 +3029,12 @@ export interface components {
             description: string;
             /** @enum {string} */
             status: "active" | "paused";
-            /** @description The system prompt. */
+            /** @description The system prompt. {{date}}, {{time_zone}}, {{user.id}}, {{user.name}}, {{agent.name}} and the names of variables in double braces are filled at the first call of the model. */
             instructions: string;
+            /** @description Texts that instructions name in double braces, such as {{company}}; up to 16 KiB. time_zone sets the time zone of {{date}}, UTC without it. */
+            variables: {
+                [key: string]: string;
+            };
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
@@ -3016,8 +3076,12 @@ export interface components {
             description?: string;
             /** @enum {string} */
             status?: "active" | "paused";
-            /** @description The system prompt. */
+            /** @description The system prompt. {{date}}, {{time_zone}}, {{user.id}}, {{user.name}}, {{agent.name}} and the names of variables in double braces are filled at the first call of the model. */
             instructions?: string;
+            /** @description Texts that instructions name in double braces, such as {{company}}; up to 16 KiB. time_zone sets the time zone of {{date}}, UTC without it. */
+            variables?: {
+                [key: string]: string;
+            };
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
@@ -3050,7 +3114,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3058,8 +3122,12 @@ export interface components {
             created_at: string;
         };
         VersionedFields: {
-            /** @description The system prompt. */
+            /** @description The system prompt. {{date}}, {{time_zone}}, {{user.id}}, {{user.name}}, {{agent.name}} and the names of variables in double braces are filled at the first call of the model. */
             instructions: string;
+            /** @description Texts that instructions name in double braces, such as {{company}}; up to 16 KiB. time_zone sets the time zone of {{date}}, UTC without it. */
+            variables: {
+                [key: string]: string;
+            };
             model: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings: components["schemas"]["ModelSettings"] | null;
@@ -3085,7 +3153,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3096,7 +3164,7 @@ export interface components {
             compared_to: number | null;
             differences: {
                 /** @enum {string} */
-                field: "instructions" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall";
+                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall";
                 /** @description In the version of compared_to. */
                 before: unknown;
                 after: unknown;
@@ -3657,8 +3725,12 @@ export interface components {
             is_trial?: boolean;
         };
         AgentOverrides: {
-            /** @description The system prompt. */
+            /** @description The system prompt. {{date}}, {{time_zone}}, {{user.id}}, {{user.name}}, {{agent.name}} and the names of variables in double braces are filled at the first call of the model. */
             instructions?: string;
+            /** @description Texts that instructions name in double braces, such as {{company}}; up to 16 KiB. time_zone sets the time zone of {{date}}, UTC without it. */
+            variables?: {
+                [key: string]: string;
+            };
             model?: string | null;
             /** @description How the model is called, as a whole; null when nothing is set. */
             model_settings?: components["schemas"]["ModelSettings"] | null;
@@ -3723,6 +3795,10 @@ export interface components {
             delivered_to: string | null;
             /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
             agent_overrides: components["schemas"]["AgentOverrides"] | null;
+            /** @description What the names in double braces in the agent's instructions stand for in this job; null for instructions without any. */
+            instruction_values: {
+                [key: string]: string;
+            } | null;
             /** @description The version of the agent at the last request of the job to a model; null where it has asked none. */
             agent_version: number | null;
             progress: {
@@ -4190,6 +4266,8 @@ export interface components {
             agent_id?: string;
             /** @description As x-user-id of an execution. */
             user_id?: string;
+            /** @description As x-user-name of an execution. */
+            user_name?: string;
             /** @description As x-concurrency-key of an execution. */
             concurrency_key?: string;
             /**
@@ -6578,7 +6656,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Agent"];
+                    "application/json": components["schemas"]["SavedAgent"];
                 };
             };
         };
@@ -6629,7 +6707,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Agent"];
+                    "application/json": components["schemas"]["SavedAgent"];
                 };
             };
         };
@@ -6824,7 +6902,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Agent"];
+                    "application/json": components["schemas"]["SavedAgent"];
                 };
             };
         };
@@ -8577,6 +8655,8 @@ export interface operations {
             header?: {
                 /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. It may be sent once: 400 validation_error where it is repeated. */
                 "x-user-id"?: string;
+                /** @description What the user is called: {{user.name}} in the agent's instructions. 1 to 200 characters; the id of the user by default. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-name"?: string;
                 /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
                 /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
@@ -8642,6 +8722,8 @@ export interface operations {
                 "x-agent-id"?: string;
                 /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. It may be sent once: 400 validation_error where it is repeated. */
                 "x-user-id"?: string;
+                /** @description What the user is called: {{user.name}} in the agent's instructions. 1 to 200 characters; the id of the user by default. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-name"?: string;
                 /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
                 "idempotency-key"?: string;
                 /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */

@@ -40,6 +40,9 @@ export const BatchItem = Type.Object(
     user_id: Type.Optional(
       Type.String({ minLength: 1, maxLength: 200, description: 'As x-user-id of an execution.' }),
     ),
+    user_name: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: 'As x-user-name of an execution.' }),
+    ),
     concurrency_key: Type.Optional(
       Type.String({
         minLength: 1,

@@ -153,6 +153,7 @@ export class Batches {
       }));
       const options = {
         userId: item.user_id ?? caller.clientName,
+        userName: item.user_name,
         isForUser: item.user_id !== undefined,
         triggerType: 'api' as const,
         timing: timingOf(item),
