@@ -49,15 +49,18 @@ export interface Protocol {
   complaint(body: Body): string | null;
   /** A whole answer, not streamed. */
   whole(content: Content): object;
-  /** What comes before the first piece, the pieces, and what comes after the last: SSE, as sent. */
+  /** Of a stream, where it is no SSE. */
+  readonly contentType?: string;
+  /** What comes before the first piece, the pieces, and what comes after the last, as sent. */
   events(
     content: Content,
     piece: number,
     body: Body,
-  ): { head: string[]; pieces: string[]; tail: string[] };
+  ): { head: Sent[]; pieces: Sent[]; tail: Sent[] };
   errorBody(message: string): object;
-  errorEvent(message: string): string;
+  errorEvent(message: string): Sent;
 }
+type Sent = string | Buffer;
 
 export const name = /^[a-zA-Z0-9_-]{1,64}$/;
 

@@ -1,13 +1,15 @@
 /**
  * A provider of models whose answers a test writes: a real HTTP server on the loopback device that
- * speaks chat completions, responses, messages and Gemini's protocol, streamed and not, and fails as told. It records what it was
+ * speaks chat completions, also as Mistral does, responses, messages, Gemini's protocol and Converse, streamed and not, and fails as told. It records what it was
  * asked and how each exchange ended, and says what it counted, so that a ledger can be held to it.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { converse } from './scripted-converse.ts';
 import { gemini } from './scripted-gemini.ts';
+import { mistral } from './scripted-mistral.ts';
 import {
   type Body,
   type Content,
@@ -156,15 +158,13 @@ export async function startScriptedProvider(
 
   async function handle(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url: address = '' } = message;
-    const [, model] = /^\/v1beta\/models\/(.+):streamGenerateContent\?alt=sse$/.exec(address) ?? [];
+    const named = modelInAddress(address);
     const protocol =
-      model === undefined
-        ? [chat, messages, responses].find(({ path }) => path === address)
-        : gemini;
+      named?.protocol ?? [chat, messages, responses, mistral].find(({ path }) => path === address);
     const body = parsed(await textOf(message));
-    // Gemini streams by the address alone.
-    if (model !== undefined && body !== undefined) {
-      Object.assign(body, { model: decodeURIComponent(model), stream: true });
+    // These stream by the address alone.
+    if (named !== null && body !== undefined) {
+      Object.assign(body, { model: named.model, stream: true });
     }
     if (protocol === undefined || message.method !== 'POST') {
       return sendJson(response, 404, { error: { message: `no ${message.method} ${message.url}` } });
@@ -214,6 +214,16 @@ export async function startScriptedProvider(
       await closed;
     },
   };
+}
+
+function modelInAddress(address: string): { protocol: Protocol; model: string } | null {
+  const [, ofGemini] =
+    /^\/v1beta\/models\/(.+):streamGenerateContent\?alt=sse$/.exec(address) ?? [];
+  if (ofGemini !== undefined) return { protocol: gemini, model: decodeURIComponent(ofGemini) };
+  const [, ofBedrock] = /^\/model\/([^/]+)\/converse-stream$/.exec(address) ?? [];
+  return ofBedrock === undefined
+    ? null
+    : { protocol: converse, model: decodeURIComponent(ofBedrock) };
 }
 
 type Recording = { -readonly [K in keyof RecordedRequest]: RecordedRequest[K] };
@@ -341,7 +351,9 @@ async function send(exchange: {
     return;
   }
   const { head, pieces, tail } = protocol.events(content, reply.piece ?? 8, request.body);
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.writeHead(200, {
+    'content-type': protocol.contentType ?? 'text/event-stream',
+  });
   for (const event of head) response.write(event);
   const until = fault === undefined ? pieces.length : (reply.faultAfter ?? 2);
   for (const [index, event] of pieces.slice(0, until).entries()) {
@@ -370,7 +382,8 @@ async function send(exchange: {
       response.end(protocol.errorEvent('scripted failure'));
       return;
     default:
-      response.end(tail.join(''));
+      for (const event of tail) response.write(event);
+      response.end();
   }
 }
 

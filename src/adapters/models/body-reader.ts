@@ -7,6 +7,7 @@ import { objectOf, parsed } from '../../kernel/json.ts';
 import { type AnswerSoFar, ExcessError } from './answer.ts';
 import { statusIn } from './error-body.ts';
 import { EventDataReader } from './event-data.ts';
+import { EventFrameReader, eventFrameType } from './event-frames.ts';
 import { isKeepAlive, isPing } from './keep-alive.ts';
 import { type AnswerReader, type Protocol, ProtocolError } from './protocol.ts';
 import type { WireFault } from './wire.ts';
@@ -33,6 +34,8 @@ export class BodyReader {
   readonly #onFault: (fault: WireFault) => void;
   readonly #decoder = new TextDecoder();
   readonly #events = new EventDataReader();
+  /** Null for a body of text. */
+  readonly #frames: EventFrameReader | null;
   /** The chunks of a document; null when the body is a stream of events. */
   #document: string[] | null = null;
   #hasText = false;
@@ -48,6 +51,8 @@ export class BodyReader {
   ) {
     this.#sink = sink;
     this.#headers = response.headers;
+    const isFramed = response.headers.get('content-type')?.startsWith(eventFrameType) === true;
+    this.#frames = isFramed ? new EventFrameReader() : null;
     this.#bounds = response.bounds;
     this.#onFault = onFault;
   }
@@ -70,7 +75,8 @@ export class BodyReader {
   /** Reads the next bytes; null ends the body. */
   read(value: Uint8Array | null): void {
     try {
-      if (value === null) this.#end();
+      if (this.#frames !== null) this.#takeFrames(this.#frames, value);
+      else if (value === null) this.#end();
       else this.#take(this.#decoder.decode(value, { stream: true }));
     } catch (error) {
       const kind = error instanceof ExcessError ? 'excessive' : 'malformed';
@@ -79,6 +85,16 @@ export class BodyReader {
     this.#bytes += value?.byteLength ?? 0;
     const max = this.#document === null ? this.#bounds.stream : this.#bounds.document;
     if (this.#bytes > max) this.#fail({ kind: 'excessive', detail: `${max} bytes` });
+  }
+
+  #takeFrames(frames: EventFrameReader, value: Uint8Array | null): void {
+    if (value === null) {
+      frames.end();
+      return;
+    }
+    frames.push(value, (event) => {
+      if (!this.#isOver) this.#takeEvent(event);
+    });
   }
 
   #take(text: string): void {

@@ -13,7 +13,7 @@ import type { ModelAnswer, ModelCall, ModelError } from './model.ts';
 import { ProviderModels } from './models.ts';
 
 const chats = ['openai', 'ollama'];
-const kinds = [...chats, 'anthropic', 'responses', 'gemini'];
+const kinds = [...chats, 'anthropic', 'responses', 'gemini', 'bedrock'];
 const unknown = { prompt: null, completion: null };
 const nothing = { prompt: 0, completion: 0 };
 
@@ -33,7 +33,7 @@ function ask(kind: string, changes: Partial<ModelCall> = {}, idleMs = 10_000) {
     model: `${kind}/some-model`,
     settings: {
       apiKey: 'sk-secret',
-      baseUrl: kind === 'gemini' ? `${provider.url}/v1beta` : provider.openaiBaseUrl,
+      baseUrl: addressOf(kind),
       protocol: kind === 'responses' ? kind : null,
     },
     system: '',
@@ -44,6 +44,11 @@ function ask(kind: string, changes: Partial<ModelCall> = {}, idleMs = 10_000) {
     onText() {},
     ...changes,
   });
+}
+
+function addressOf(kind: string): string {
+  if (kind === 'bedrock') return provider.url;
+  return kind === 'gemini' ? `${provider.url}/v1beta` : provider.openaiBaseUrl;
 }
 
 async function failureOf(call: Promise<ModelAnswer>): Promise<ModelError> {

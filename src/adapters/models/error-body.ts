@@ -31,6 +31,11 @@ const statusOfKind: ReadonlyMap<unknown, number> = new Map([
   ['server_error', 500],
   ['timeout_error', 504],
   ['overloaded_error', 529],
+  ['validationException', 400],
+  ['throttlingException', 429],
+  ['internalServerException', 500],
+  ['modelStreamErrorException', 500],
+  ['serviceUnavailableException', 503],
 ]);
 
 /** The HTTP status that an error names, or that its kind stands for; null without one. */

@@ -4,7 +4,7 @@
  *
  * Abilities are those that the providers document as of `tableDate`: developers.openai.com/api/docs/models and
  * platform.claude.com/docs/en/about-claude/models, with the pages of the models. There are only entries for OpenAI and
- * Anthropic: another provider, such as a gateway, may translate what the model itself would refuse. A model that no entry
+ * Anthropic, and for how Claude on Bedrock is told to think: another provider, such as a gateway, may translate what the model itself would refuse. A model that no entry
  * matches gets every setting.
  *
  * Prices are what OpenAI and Anthropic ask for a million tokens at their standard rate, in dollars. Only models are listed
@@ -233,6 +233,11 @@ export const families: readonly ModelFamily[] = [
   },
   { models: /^gemini\/gemini-[12]/, thinking: 'budget', schema: true },
   { models: /^gemini\/gemini-/, thinking: 'adaptive', reasons: true, schema: true },
+  {
+    models: /^bedrock\/.*anthropic\.claude-(3|(sonnet|opus)-4-20|(sonnet|opus|haiku)-4-[15])/,
+    thinking: 'budget',
+  },
+  { models: /^bedrock\/.*anthropic\.claude-/, thinking: 'adaptive', temperature: 'no-effort' },
   // Names that no entry above matches are of newer models, which are as the newest ones are.
   { models: /^anthropic\/claude-/, thinking: 'adaptive', reasons: true, schema: true },
 ];

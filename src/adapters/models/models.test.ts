@@ -25,7 +25,15 @@ import { ProviderModels } from './models.ts';
 import type { ProviderSettings } from './providers.ts';
 
 /** A provider of each kind. */
-const kinds = ['openai', 'anthropic', 'ollama', 'responses', 'gemini'] as const;
+const kinds = [
+  'openai',
+  'anthropic',
+  'ollama',
+  'responses',
+  'gemini',
+  'bedrock',
+  'mistral',
+] as const;
 const key = 'sk-very-secret-key';
 const noon = Date.parse('2026-01-01T12:00:00Z');
 
@@ -54,6 +62,10 @@ function modelsFor(
 
 function settingsOf(model: string): ProviderSettings {
   if (model.startsWith('gemini/')) return { apiKey: key, baseUrl: `${provider.url}/v1beta` };
+  if (model.startsWith('bedrock/')) return { apiKey: key, baseUrl: provider.url };
+  if (model.startsWith('mistral/')) {
+    return { apiKey: key, baseUrl: `${provider.url}/mistral/v1`, protocol: 'mistral' };
+  }
   const isAnthropic = model.startsWith('anthropic/');
   const baseUrl = isAnthropic ? provider.anthropicBaseUrl : provider.openaiBaseUrl;
   return { apiKey: key, baseUrl, protocol: model.startsWith('responses/') ? 'responses' : null };
@@ -121,9 +133,11 @@ describe.each(kinds)('%s', (kind) => {
     const max = kind === 'responses' ? 'max_output_tokens' : 'max_tokens';
     if (kind === 'gemini') {
       expect(body.generationConfig).toEqual({ temperature: 0.3, maxOutputTokens: 100 });
+    } else if (kind === 'bedrock') {
+      expect(body.inferenceConfig).toEqual({ temperature: 0.3, maxTokens: 100 });
     } else expect(body).toMatchObject({ stream: true, temperature: 0.3, [max]: 100 });
     // Arguments that stream before they are validated would more often be invalid JSON.
-    expect(JSON.stringify(body.tools)).not.toContain('eager');
+    expect(JSON.stringify(body)).not.toContain('eager');
     expect(
       `${headers['authorization'] ?? headers['x-api-key'] ?? headers['x-goog-api-key']}`,
     ).toContain(key);
@@ -194,6 +208,9 @@ describe.each(kinds)('%s', (kind) => {
       expect(body.output_config).toEqual({ format: { type: 'json_schema', schema } });
     } else if (kind === 'gemini') {
       expect(body.generationConfig).toMatchObject({ responseJsonSchema: schema });
+    } else if (kind === 'bedrock') {
+      // The system text has it alone.
+      expect(JSON.stringify(body)).not.toContain('additionalProperties');
     } else if (kind === 'responses') {
       const format = { type: 'json_schema', name: 'answer', schema, strict: false };
       expect(body.text).toEqual({ format });

@@ -39,7 +39,7 @@ test('any other provider is found by its base url, with or without a key', () =>
       OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1',
       MY_GATEWAY_2_BASE_URL: 'https://gateway.example/v1',
       MY_GATEWAY_2_API_KEY: 'k',
-      MISTRAL_API_KEY: 'a key alone says nothing of where',
+      COHERE_API_KEY: 'a key alone says nothing of where',
       lower_BASE_URL: 'http://127.0.0.1/v1',
       _BASE_URL: 'http://127.0.0.1/v1',
       EMPTY_BASE_URL: ' ',
@@ -155,6 +155,14 @@ test.each<[string, string | null, string | null, string]>([
   ['openai', 'https://gateway.example/v1', 'responses', 'responses'],
   ['openai', null, 'chat', 'chat'],
   ['gemini', null, null, 'gemini'],
+  ['mistral', null, null, 'mistral'],
+  ['mistral', 'http://127.0.0.1:8000/v1', null, 'chat'],
+  ['xai', null, null, 'responses'],
+  ['xai', 'https://eu-west-1.api.x.ai/v1', null, 'responses'],
+  ['xai', 'https://gateway.example/v1', null, 'chat'],
+  ['groq', null, null, 'chat'],
+  ['azure', 'https://my.openai.azure.com/openai/v1', null, 'responses'],
+  ['bedrock', 'https://bedrock-runtime.eu-central-1.amazonaws.com', null, 'converse'],
   ['anthropic', 'https://gateway.example/v1', null, 'messages'],
   ['ollama', 'http://127.0.0.1:11434/v1', null, 'chat'],
   ['my-gateway', 'http://127.0.0.1:4000', 'messages', 'messages'],
@@ -172,8 +180,8 @@ test('the protocol is in a variable of its own, and a fault of a known provider 
     ANTHROPIC_PROTOCOL: 'grpc',
     VLLM_BASE_URL: 'http://host/v1',
     VLLM_PROTOCOL: 'responses',
-    XAI_BASE_URL: 'http://host/v1',
-    XAI_PROTOCOL: 'soap',
+    LOCAL_BASE_URL: 'http://host/v1',
+    LOCAL_PROTOCOL: 'soap',
     HTTP_PROTOCOL: 'h2',
   };
   const { settings, faults } = read(environment);
@@ -184,9 +192,17 @@ test('the protocol is in a variable of its own, and a fault of a known provider 
   });
   expect(settings).not.toHaveProperty('http');
   expect(faults).toEqual([
-    'ANTHROPIC_PROTOCOL=…: expected one of chat, responses, messages, gemini',
+    'ANTHROPIC_PROTOCOL=…: expected one of chat, responses, messages, gemini, mistral, converse',
   ]);
-  expect(failureOf(() => accessTo('xai', settings['xai'])).message).toBe(
-    'XAI_PROTOCOL is none of chat, responses, messages, gemini',
+  expect(failureOf(() => accessTo('local', settings['local'])).message).toBe(
+    'LOCAL_PROTOCOL is none of chat, responses, messages, gemini, mistral, converse',
+  );
+});
+
+test.each(['azure', 'bedrock'])('%s has another address for each customer', (provider) => {
+  const { settings } = read({ [`${provider.toUpperCase()}_API_KEY`]: 'k' });
+
+  expect(failureOf(() => accessTo(provider, settings[provider])).message).toBe(
+    `The provider ${provider} has another address for each customer: set ${provider.toUpperCase()}_BASE_URL, or store credentials for the organization`,
   );
 });

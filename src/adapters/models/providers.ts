@@ -1,16 +1,17 @@
 /**
- * The providers of models in the environment, and the settings for a call of one. `openai`,
- * `anthropic` and `gemini` are known by name. Any other provider has its address in `<NAME>_BASE_URL` and speaks
- * OpenAI's chat protocol if `<NAME>_PROTOCOL` names no other: Ollama, vLLM, LM Studio, a gateway. Such a
- * variable may belong to another program, so a fault in it is reported only to a call of that provider. No fault
- * contains a value.
+ * The providers of models in the environment, and the settings for a call of one. Those in `known` are known by name. Any
+ * other provider has its address in `<NAME>_BASE_URL` and speaks OpenAI's chat protocol if `<NAME>_PROTOCOL` names no
+ * other: Ollama, vLLM, LM Studio, a gateway. Such a variable may belong to another program, so a fault in it is reported
+ * only to a call of that provider. No fault contains a value.
  */
 import { baseUrlFault } from '../../kernel/base-url.ts';
 import { ModelError } from './model.ts';
 import type { Protocol } from './protocol.ts';
 import { chat } from './protocols/chat.ts';
+import { converse } from './protocols/converse.ts';
 import { gemini } from './protocols/gemini.ts';
 import { messages } from './protocols/messages.ts';
+import { mistral } from './protocols/mistral.ts';
 import { responses } from './protocols/responses.ts';
 
 /** The settings of a provider; null for a setting that is not set. */
@@ -46,27 +47,55 @@ export interface EnvironmentProviders {
   readonly faults: readonly string[];
 }
 
-const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> = {
-  openai: { protocol: responses, baseUrl: 'https://api.openai.com/v1' },
+interface KnownProvider {
+  readonly protocol: Protocol;
+  /** Null where each customer has an address. */
+  readonly baseUrl: string | null;
+  /** Its own addresses; others under its name are gateways and local servers, which all speak chat. Left out: any. */
+  readonly own?: RegExp;
+}
+
+const known: Readonly<Record<string, KnownProvider>> = {
+  openai: {
+    protocol: responses,
+    baseUrl: 'https://api.openai.com/v1',
+    own: /^https:\/\/([a-z]+\.)?api\.openai\.com(\/|$)/,
+  },
   anthropic: { protocol: messages, baseUrl: 'https://api.anthropic.com/v1' },
   gemini: { protocol: gemini, baseUrl: 'https://generativelanguage.googleapis.com/v1beta' },
+  mistral: {
+    protocol: mistral,
+    baseUrl: 'https://api.mistral.ai/v1',
+    own: /^https:\/\/api\.mistral\.ai(\/|$)/,
+  },
+  xai: {
+    protocol: responses,
+    baseUrl: 'https://api.x.ai/v1',
+    own: /^https:\/\/([a-z0-9-]+\.)?api\.x\.ai(\/|$)/,
+  },
+  groq: { protocol: chat, baseUrl: 'https://api.groq.com/openai/v1' },
+  azure: { protocol: responses, baseUrl: null },
+  bedrock: { protocol: converse, baseUrl: null },
 };
-/** OpenAI's own addresses, also those of a region; others under its name are gateways, which all speak chat. */
-const isOpenAi = /^https:\/\/([a-z]+\.)?api\.openai\.com(\/|$)/;
 const protocols: ReadonlyMap<string, Protocol> = new Map(
-  [chat, responses, messages, gemini].map((protocol) => [protocol.name, protocol]),
+  [chat, responses, messages, gemini, mistral, converse].map((protocol) => [
+    protocol.name,
+    protocol,
+  ]),
 );
 const protocolNames = [...protocols.keys()].join(', ');
-/** The providers that need no address. */
+/** The providers that are known by name. */
 export const knownProviders: readonly string[] = Object.keys(known);
+/** Their names as their variables begin: `OPENAI_API_KEY`. */
+export const knownVariables: readonly string[] = knownProviders.map((name) => name.toUpperCase());
 /** The pattern of a provider's name, in models and in the paths of credentials. */
 export const providerPattern = '[a-z][a-z0-9-]{0,62}';
 const namedAddress = /^([A-Z][A-Z0-9_]{0,62})_BASE_URL$/;
 const wellFormedModel = new RegExp(`^(${providerPattern})/(\\S.*)$`);
 
 /**
- * Reads `<NAME>_API_KEY`, `<NAME>_BASE_URL` and `<NAME>_PROTOCOL` of OpenAI, of Anthropic, of Gemini, and of each name
- * with an address. A variable that is empty counts as not set.
+ * Reads `<NAME>_API_KEY`, `<NAME>_BASE_URL` and `<NAME>_PROTOCOL` of each known provider, and of each name with an address.
+ * A variable that is empty counts as not set.
  */
 export function providersFrom(
   environment: Readonly<Record<string, string | undefined>>,
@@ -75,7 +104,7 @@ export function providersFrom(
   const faults: string[] = [];
   const valueIn = (name: string): string | null => environment[name]?.trim() || null;
   const others = Object.keys(environment).flatMap((name) => namedAddress.exec(name)?.[1] ?? []);
-  for (const name of new Set(['OPENAI', 'ANTHROPIC', 'GEMINI', ...others.sort()])) {
+  for (const name of new Set([...knownVariables, ...others.sort()])) {
     const [keyName, urlName] = [`${name}_API_KEY`, `${name}_BASE_URL`];
     const [apiKey, baseUrl] = [valueIn(keyName), valueIn(urlName)];
     const slug = name.toLowerCase().replaceAll('_', '-');
@@ -113,11 +142,11 @@ export function accessTo(provider: string, settings: ProviderSettings | undefine
   const own = Object.hasOwn(known, provider) ? known[provider] : undefined;
   const source = settings?.source ?? 'platform';
   const baseUrl = settings?.baseUrl ?? own?.baseUrl;
-  if (baseUrl === undefined) {
+  if (baseUrl == null) {
     throw unusable(
       source === 'organization'
         ? `The credentials stored for the organization do not say where the provider ${provider} is: store them with a base_url`
-        : `No provider ${provider} is known: set ${variable(provider, 'BASE_URL')}, or store credentials for the organization`,
+        : `${own === undefined ? `No provider ${provider} is known` : `The provider ${provider} has another address for each customer`}: set ${variable(provider, 'BASE_URL')}, or store credentials for the organization`,
     );
   }
   const urlFault = baseUrlFault(baseUrl);
@@ -152,8 +181,9 @@ function protocolOf(provider: string, settings: ProviderSettings | undefined): P
     throw unusable(`${variable(provider, 'PROTOCOL')} is none of ${protocolNames}`);
   }
   const address = settings?.baseUrl ?? null;
-  if (provider === 'openai' && address !== null && !isOpenAi.test(address)) return chat;
-  return Object.hasOwn(known, provider) ? (known[provider]?.protocol ?? chat) : chat;
+  const own = Object.hasOwn(known, provider) ? known[provider] : undefined;
+  const isElsewhere = address !== null && own?.own?.test(address) === false;
+  return own === undefined || isElsewhere ? chat : own.protocol;
 }
 
 /** Whether a model is called by chat completions. Throws a ModelError. */
@@ -163,10 +193,11 @@ export function speaksChat(model: string, settings: ProviderSettings | undefined
 
 /** Why a provider makes no vectors; null for one that may. */
 export function embeddingsFault(provider: string): string | null {
-  if (provider === 'anthropic') return 'the provider anthropic has no models for embeddings';
-  return provider === 'gemini'
-    ? 'the provider gemini makes them by another protocol: set GOOGLE_BASE_URL'
-    : null;
+  if (provider === 'gemini') {
+    return 'the provider gemini makes them by another protocol: set GOOGLE_BASE_URL';
+  }
+  const hasNone = provider === 'anthropic' || provider === 'bedrock';
+  return hasNone ? `the provider ${provider} has no models for embeddings` : null;
 }
 
 function unusable(message: string): ModelError {

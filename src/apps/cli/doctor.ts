@@ -3,6 +3,7 @@
  * skills and the port that a start would use, and says what is wrong and what to do. It changes nothing; code of skills runs as far
  * as loading it does.
  */
+import { knownVariables } from '../../adapters/models/providers.ts';
 import { CliError, exitCodes } from './exit-codes.ts';
 import { checkConfiguration } from './findings/configuration.ts';
 import { checkDataDirectory, checkDisk } from './findings/data-directory.ts';
@@ -79,7 +80,7 @@ interface Examination {
 }
 
 const stores = ['DATA_DIR', 'DATABASE_URL'];
-const model = ['OPENAI', 'ANTHROPIC']
+const model = knownVariables
   .flatMap((name) => [`${name}_API_KEY`, `${name}_BASE_URL`])
   .concat('DEFAULT_MODEL', 'EMBEDDING_MODEL');
 const skills = ['SKILLS_DIR', 'SKILL_LOAD_MS', 'ROLES'];

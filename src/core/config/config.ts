@@ -3,7 +3,11 @@
  * reported at once, before anything starts.
  */
 import { availableParallelism } from 'node:os';
-import { type ProviderSettings, providersFrom } from '../../adapters/models/providers.ts';
+import {
+  knownVariables,
+  type ProviderSettings,
+  providersFrom,
+} from '../../adapters/models/providers.ts';
 import { type Misspelt, misspeltVariables } from '../../kernel/misspelt.ts';
 import { roles } from './readers.ts';
 import { readSecretFiles, secretFilesIn } from './secret-files.ts';
@@ -144,9 +148,7 @@ function contradictions(settings: Settings, faults: readonly ConfigFault[]): Con
 function skillEnvironmentOf(environment: Environment): Record<string, string> {
   const own = new Set([
     ...Object.values(variables).map(({ name }) => name),
-    'OPENAI_API_KEY',
-    'ANTHROPIC_API_KEY',
-    'GEMINI_API_KEY',
+    ...knownVariables.map((name) => `${name}_API_KEY`),
     ...secretFilesIn(environment),
   ]);
   return Object.fromEntries(
@@ -159,7 +161,7 @@ function skillEnvironmentOf(environment: Environment): Record<string, string> {
 /** Variables that are no settings and were probably meant as one. */
 export function misspeltSettings(environment: Environment): Misspelt[] {
   const settings = Object.values(variables).map(({ name }) => name);
-  const ofProviders = ['OPENAI', 'ANTHROPIC', 'GEMINI'].flatMap((name) => [
+  const ofProviders = knownVariables.flatMap((name) => [
     `${name}_API_KEY`,
     `${name}_BASE_URL`,
     `${name}_PROTOCOL`,

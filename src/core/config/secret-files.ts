@@ -3,6 +3,7 @@
  * stands for `ADMIN_SECRET`, so that the secret is in no environment, which other processes and crash reports show.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
+import { knownVariables } from '../../adapters/models/providers.ts';
 
 /** The suffix of a variable that names a file. */
 const suffix = '_FILE';
@@ -21,7 +22,7 @@ export interface ReadEnvironment {
 /** The variables of `environment` that name files of secrets; other programs have such variables too. */
 export function secretFilesIn(environment: Environment): string[] {
   const isProvider = (name: string) =>
-    /^(?:OPENAI|ANTHROPIC|GEMINI)$/.test(name) || environment[`${name}_BASE_URL`] !== undefined;
+    knownVariables.includes(name) || environment[`${name}_BASE_URL`] !== undefined;
   const keys = Object.keys(environment).filter((name) => {
     const [, provider] = /^(\w+)_API_KEY_FILE$/.exec(name) ?? [];
     return provider !== undefined && isProvider(provider);

@@ -31,10 +31,12 @@ export const responses: Protocol = {
 function bodyOf(call: ModelCall, name: string): Json {
   const { effort, schema, tools } = call;
   const format = outputFormat(schema);
+  // It refuses `instructions`.
+  const isXai = call.model.startsWith('xai/');
   return {
     model: name,
-    instructions: call.system || undefined,
-    input: inputOf(call),
+    instructions: isXai ? undefined : call.system || undefined,
+    input: isXai && call.system !== '' ? [systemOf(call), ...inputOf(call)] : inputOf(call),
     max_output_tokens: call.maxOutputTokens,
     temperature: call.temperature,
     reasoning: effort && { effort },
@@ -44,6 +46,10 @@ function bodyOf(call: ModelCall, name: string): Json {
     include: neverReasons(name) ? undefined : ['reasoning.encrypted_content'],
     stream: true,
   };
+}
+
+function systemOf({ system }: ModelCall): Json {
+  return { role: 'system', content: system };
 }
 
 /** OpenAI's older models refuse to be asked for their reasoning. */
