@@ -45,6 +45,7 @@ const groups: readonly Group[] = [
     'Agents',
     [
       ['Agents that think', '/agents'],
+      ['When it fails', '/when-it-fails'],
       ['Memory', '/memories'],
       ['Tokens and budgets', '/usage'],
     ],

@@ -310,6 +310,10 @@ const operations: Readonly<Record<string, Operation>> = {
   }),
   streamJobEvents: onOne([], ofJob, jobs('/events?follow=false')),
   testAgentWebhook: onOne([], webhook, webhooks('/test'), ofWebhooks),
+  giveTask: {
+    ...onOne(['agent'], agent, (id) => `${agents(id)}/tasks`, { body: { task: 'Hello?' } }),
+    result: accepted,
+  },
   tryAgent: {
     ...onOne(['agent', 'staged'], agent, (id) => `${agents(id)}/trials`, { body: task }),
     result: accepted,

@@ -99,17 +99,18 @@ test('the commands of the page on agents create one, run tasks, follow one and c
   const commands = blocksOf(page('agents'), 'sh').filter((block) => !block.includes('npm start'));
 
   const printed = await printedBy(commands);
-  const [agent, settings, fallbacks, versions, task, withSchema, trial] = printed;
-  const [called, asking, stream = '', goneOn] = printed.slice(7);
+  const [agent, values, settings, fallbacks, versions, task, withSchema, trial] = printed;
+  const [called, asking, stream = '', goneOn] = printed.slice(8);
 
   expect(JSON.parse(agent ?? '')).toMatchObject({ id: 'harbour', model: null });
+  expect(JSON.parse(values ?? '')).toMatchObject({ variables: { company: 'Harbour Ltd' } });
   expect(JSON.parse(settings ?? '')).toMatchObject({ id: 'harbour' });
   expect(JSON.parse(fallbacks ?? '')).toMatchObject({ id: 'harbour' });
   // Three bodies: of the list, of a version compared with the first, and of the agent as it was at first.
   expect(JSON.parse(`[${versions?.replaceAll('}{', '},{')}]`)).toMatchObject([
-    { total: 3 },
+    { total: 4 },
     { version: 2 },
-    { id: 'harbour', version: 4 },
+    { id: 'harbour', version: 5 },
   ]);
   expect(JSON.parse(task ?? '')).toMatchObject({
     status: 'completed',
@@ -140,6 +141,14 @@ test('the commands of the page on agents create one, run tasks, follow one and c
   });
   const messages = await tenant.get(`/api/conversations/${job.conversation_id}/messages`);
   expect(messages.body).toHaveLength(8);
+});
+
+test('the commands of the page on failures show a job, its steps and its events', async () => {
+  const [shown = ''] = await printedBy(blocksOf(page('when-it-fails'), 'sh'));
+
+  expect(shown).toMatch(/"status":"(?:queued|active|completed)"/);
+  expect(shown).toContain('"total":');
+  expect(shown).toContain('event: status');
 });
 
 describe('the stream that the page on agents shows', () => {

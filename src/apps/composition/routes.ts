@@ -28,6 +28,7 @@ import { agentQueueRoutes, gateAdminRoutes } from '../../core/jobs/gates/gates.r
 import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
 import { manyJobsRoutes } from '../../core/jobs/many-jobs/many-jobs.routes.ts';
 import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
+import { taskRoutes } from '../../core/jobs/tasks.routes.ts';
 import { trialRoutes } from '../../core/jobs/trials.routes.ts';
 import { weightRoutes } from '../../core/jobs/turns/weights.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
@@ -199,6 +200,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
   scheduledJobRoutes(scope, slices.schedules, unmatched);
   usageRoutes(scope, { usage, budgets });
   statisticsRoutes(scope, statistics);
+  taskRoutes(scope, execution, jobs, stopping);
   trialRoutes(scope, execution, jobs, stopping);
   executionRoutes(scope, execution, jobs, stopping, reservedCategories, unmatched);
 }

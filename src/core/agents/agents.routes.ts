@@ -11,6 +11,7 @@ import { refuseLong } from '../../kernel/long-text.ts';
 import type { AgentFields } from './agent-rows.ts';
 import { Agent, AgentChanges, NewAgent, SavedAgent, ShownAgent } from './agents.schemas.ts';
 import type { Agents } from './agents.ts';
+import { refusePatterns } from './skill-patterns.ts';
 
 const operation = { tags: ['Agents'], security: [{ apiKey: [] }] };
 
@@ -81,7 +82,8 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }): voi
     const { agentId } = request.params as { agentId: string };
     await agents.find(callerOf(request).organizationId, agentId);
   };
-  server.post('/api/agents', { schema: createSchema }, async (request, reply) => {
+  const preValidation = async ({ body }: { body: unknown }) => refusePatterns(body);
+  server.post('/api/agents', { preValidation, schema: createSchema }, async (request, reply) => {
     const created = await agents.create(callerOf(request), checked(request.body));
     return reply.status(201).header('location', `/api/agents/${created.id}`).send(created);
   });
@@ -100,7 +102,7 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }): voi
     if (request.query.include === undefined) return agent;
     return { ...agent, missing_scopes: await agents.missingScopesOf(caller, agentId) };
   });
-  const updateOptions = { onRequest: lookUp, schema: updateSchema };
+  const updateOptions = { onRequest: lookUp, preValidation, schema: updateSchema };
   server.put('/api/agents/:agentId', updateOptions, (request) => {
     return agents.update(callerOf(request), request.params.agentId, checked(request.body));
   });

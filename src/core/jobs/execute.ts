@@ -115,6 +115,17 @@ export class Execution {
     ).then(withState);
   }
 
+  /** Finds the target of a task for an agent. */
+  async findTaskTarget(
+    caller: Caller,
+    agentId: string,
+    conversationId: string | undefined,
+  ): Promise<Target> {
+    const [category, version, skillName] = taskSkill;
+    const path = { category, version, skillName };
+    return this.findTarget(caller, path, () => ({ agentId, conversationId }));
+  }
+
   /**
    * Finds the target of a trial of an agent. A trial changes the agent for one run, so it needs the scopes of a change:
    * throws `403` for a caller that lacks them.
@@ -124,9 +135,7 @@ export class Execution {
     agentId: string,
     conversationId: string | undefined,
   ): Promise<Target> {
-    const [category, version, skillName] = taskSkill;
-    const path = { category, version, skillName };
-    const target = await this.findTarget(caller, path, () => ({ agentId, conversationId }));
+    const target = await this.findTaskTarget(caller, agentId, conversationId);
     await this.#parts.agents.requireWritable(caller, agentId);
     return target;
   }

@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { jobStatuses, triggerTypes } from '../../adapters/database/tables.ts';
 import {
+  FreeObject,
   Id,
   Nullable,
   noTokenSums,
@@ -54,6 +55,28 @@ const parent = {
 };
 
 export const JobError = Type.Object({ code: Words(runErrorCodes), message: Type.String() });
+
+/** The input of `agent/v1.0/run-task`, whose own schema checks it. */
+export const NewTask = Type.Object(
+  {
+    task: Type.String({ maxLength: 65_536, description: 'What the agent is to do.' }),
+    schema: Type.Optional({
+      ...FreeObject,
+      description: 'A JSON Schema of the data that the answer is to be.',
+    }),
+    max_turns: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 100, description: 'Most calls of the model.' }),
+    ),
+    timeout_ms: Type.Optional(
+      Type.Integer({ minimum: 1_000, maximum: 86_400_000, description: 'Time of one attempt.' }),
+    ),
+  },
+  {
+    title: 'NewTask',
+    additionalProperties: false,
+    examples: [{ task: 'When is the harbour open?' }],
+  },
+);
 
 export const NewTrial = Type.Object(
   {

@@ -442,6 +442,12 @@ export interface AgentsApi {
     version: string,
     options?: CallOptions,
   ): Promise<Schemas['SavedAgent']>;
+  /** Give an agent a task: `POST /api/agents/{agentId}/tasks`. */
+  giveTask(
+    agentId: string,
+    body: Schemas['NewTask'],
+    options?: CallOptions,
+  ): Promise<Schemas['Job'] | Schemas['ListedJob']>;
   /** Try an agent with fields that are not saved: `POST /api/agents/{agentId}/trials`. */
   try(
     agentId: string,
@@ -1353,6 +1359,14 @@ export const operationTable: OperationTable = {
       verb: 'POST',
       path: '/api/agents/{agentId}/versions/{version}/restore',
       credential: 'key',
+      result: 'json',
+    },
+    giveTask: {
+      verb: 'POST',
+      path: '/api/agents/{agentId}/tasks',
+      credential: 'key',
+      input: 'body',
+      isKeyed: true,
       result: 'json',
     },
     try: {

@@ -1684,6 +1684,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agentId}/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["giveTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agents/{agentId}/trials": {
         parameters: {
             query?: never;
@@ -4789,6 +4805,18 @@ export interface components {
             /** @description Keys that ran it in the last 30 days, directly or by schedules and triggers; the last used first, at most 200. */
             api_keys: components["schemas"]["ApiKeyOfSkill"][];
             total_api_keys: number;
+        };
+        NewTask: {
+            /** @description What the agent is to do. */
+            task: string;
+            /** @description A JSON Schema of the data that the answer is to be. */
+            schema?: {
+                [key: string]: unknown;
+            };
+            /** @description Most calls of the model. */
+            max_turns?: number;
+            /** @description Time of one attempt. */
+            timeout_ms?: number;
         };
         NewTrial: {
             agent: components["schemas"]["AgentOverrides"];
@@ -8645,6 +8673,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SkillUsages"];
+                };
+            };
+        };
+    };
+    giveTask: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The user on whose behalf the client calls; by default the user of the conversation that it continues, else the key's client_name. 409 conflict where that conversation is another user's. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-id"?: string;
+                /** @description What the user is called: {{user.name}} in the agent's instructions. 1 to 200 characters; the id of the user by default. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-name"?: string;
+                /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
+                "idempotency-key"?: string;
+                /** @description A conversation of the agent to continue, for skills that think. With API_KEY_PERMISSIONS=strict the key needs the scope conversations. It may be sent once: 400 validation_error where it is repeated. */
+                "x-conversation-id"?: string;
+                /** @description What the request does while another job of the conversation has not ended. reject, the default: 409 conflict. queue: its job waits behind that one and begins when it has ended, however it ended; up to 20 jobs wait in the order of acceptance. steer: the run of that job takes the message before the next call of its model, and the request's job ends with that one, with its output; where it takes none, as queue. interrupt: cancels that job, and its own begins as soon as that has stopped, before those that wait. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                "x-conversation-mode"?: string;
+                /** @description high, normal, low: the order in which jobs of the organization begin; normal by default. Child jobs and retries have it too. 400 validation_error for anything else. It may be sent once: 400 validation_error where it is repeated. */
+                "x-priority"?: string;
+                /** @description For skills that limit their runs per client-key: runs of the organization with the same text, of 1 to 200 characters, count together, and those without the header. It may be sent once: 400 validation_error where it is repeated. */
+                "x-concurrency-key"?: string;
+                /** @description wait=N, up to 60 seconds. A list, which may be repeated: the first wait counts, and one that cannot be parsed is ignored. */
+                prefer?: string;
+                /** @description The job does not begin before this moment: ISO 8601 with a time zone, in the future, within 365 days. It is queued until then. It may be sent once: 400 validation_error where it is repeated. */
+                "x-run-at"?: string;
+                /** @description The job does not begin before so many seconds have passed: an integer from 0 to 31536000. Instead of x-run-at. It may be sent once: 400 validation_error where it is repeated. */
+                "x-delay-seconds"?: string;
+                /** @description A job that has not begun within so many seconds, 1 to 31536000, ends as cancelled with the code expired. More than the time after which it may begin. It may be sent once: 400 validation_error where it is repeated. */
+                "x-expires-in"?: string;
+                /** @description One of a kind: 1 to 255 visible ASCII characters or spaces. What the request does to an earlier job of the organization with the same skill and key, x-job-key-mode says. Not together with x-conversation-id. It may be sent once: 400 validation_error where it is repeated. */
+                "x-job-key"?: string;
+                /** @description replace, the default: an earlier job that has not begun is cancelled with the code replaced. skip: while an earlier one has not ended, the answer is that job. debounce: an earlier one that has not begun gets this input, and begins later. It may be sent once: 400 validation_error where it is repeated. */
+                "x-job-key-mode"?: string;
+                /** @description With the mode debounce: the job begins once no request with its key has come for so many seconds, 1 to 86400. It may be sent once: 400 validation_error where it is repeated. */
+                "x-debounce-seconds"?: string;
+                /** @description With the mode debounce: the job begins at most so many seconds after the first of these requests, up to 604800; ten times x-debounce-seconds by default. It may be sent once: 400 validation_error where it is repeated. */
+                "x-debounce-max-seconds"?: string;
+            };
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTask"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedJob"];
                 };
             };
         };

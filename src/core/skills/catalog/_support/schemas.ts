@@ -32,9 +32,17 @@ export function objectWith<
 }
 
 /** An object of any members. */
-export function anyObject(description: string, more: { readonly default?: object } = {}) {
+export function anyObject(
+  description: string,
+  more: { readonly default?: object; readonly contentMediaType?: string } = {},
+) {
   const schema: unknown = { type: 'object', description, ...more };
   return schema as { readonly type: 'object'; readonly additionalProperties: true };
+}
+
+/** A JSON Schema of 2020-12, or draft-07 when `$schema` says so; an invalid one is refused before the skill runs. */
+export function jsonSchema(description: string) {
+  return anyObject(description, { contentMediaType: 'application/schema+json' });
 }
 
 /** A text with at least one character that is no white space. */

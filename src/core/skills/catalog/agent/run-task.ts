@@ -1,10 +1,10 @@
 import { defineSkill } from '../../definition.ts';
-import { anyObject, integer, isCutMark, objectWith, textWith } from '../_support/schemas.ts';
+import { integer, isCutMark, jsonSchema, objectWith, textWith } from '../_support/schemas.ts';
 
 const timeoutMs = 600_000;
 const parameters = objectWith(['task'], {
   task: textWith(65_536, 'What the agent is to do, with all that it needs to know.'),
-  schema: anyObject('JSON Schema (draft 2020-12) of the data that `output` is to be.'),
+  schema: jsonSchema('JSON Schema (draft 2020-12) of the data that `output` is to be.'),
   max_turns: integer(
     { minimum: 1, maximum: 100 },
     "Most calls of the model; the platform's setting when left out.",

@@ -11,13 +11,13 @@ import { digestOf } from '../_support/digest.ts';
 import { inParallel } from '../_support/in-parallel.ts';
 import { joinLists, listsOnly } from '../_support/lists.ts';
 import { quote } from '../_support/quoting.ts';
-import { anyObject, objectWith, type Static, textWith } from '../_support/schemas.ts';
+import { jsonSchema, objectWith, type Static, textWith } from '../_support/schemas.ts';
 import { pieceLengthMax, splitText } from '../_support/splitting.ts';
 import { validate } from '../_support/validating.ts';
 
 const parameters = objectWith(['text', 'schema'], {
   text: textWith(1_000_000, 'Text to take the data out of.'),
-  schema: anyObject('JSON Schema (draft 2020-12) of the data; descriptions of fields help.'),
+  schema: jsonSchema('JSON Schema (draft 2020-12) of the data; descriptions of fields help.'),
   instructions: textWith(4_000, 'What to take and what to leave out.'),
 });
 const output = objectWith('all', { data: { description: 'The data, valid by the schema.' } });
