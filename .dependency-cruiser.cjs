@@ -5,8 +5,8 @@
  * the product; only the rules at the end apply to them. ARCHITECTURE.md says what each room is for.
  */
 const zones = {
-  adapters: 'redis database queue http egress sandbox models',
-  core: 'config context events leases skills limits agents api-keys executors conversations scheduled-runs usage credentials embeddings memories journal jobs thinking',
+  adapters: 'redis database queue http egress sandbox models blobs',
+  core: 'config context files events leases skills limits agents api-keys executors conversations scheduled-runs usage credentials embeddings memories journal jobs thinking',
   platform:
     'run-events approvals schedules triggers webhooks statistics user-data remote-skills mcp processes reloads queues',
   apps: 'start move console composition testing cli',

@@ -177,6 +177,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     perAddress: 1,
     stallMs: 1_000,
     answerMs: 1_000,
+    uploadMs: 1_000,
     unreadBytes: 1,
   });
   const health = new Health([], systemClock, log);

@@ -60,6 +60,9 @@ const excluded: ReadonlySet<string> = new Set([
   'streamJobEvents',
   'listenForWebhookEvents',
   'getDocs',
+  // Bytes.
+  'uploadFile',
+  'getFileContent',
 ]);
 /** `skills` are for calls, and `events` are shorter than run events. */
 const groupNames: Readonly<Record<string, string>> = { Skills: 'registry', 'Run events': 'events' };

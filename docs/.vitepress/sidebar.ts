@@ -47,6 +47,7 @@ const groups: readonly Group[] = [
       ['Agents that think', '/agents'],
       ['When it fails', '/when-it-fails'],
       ['Memory', '/memories'],
+      ['Files', '/files'],
       ['Tokens and budgets', '/usage'],
     ],
   ],

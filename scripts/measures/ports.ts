@@ -8,6 +8,7 @@ export const ports: Readonly<Record<string, string>> = {
   MigrationModule: 'each migration',
   Queue: 'in memory and BullMQ',
   Consumer: 'of a Queue: in memory and BullMQ',
+  Blobs: 'a directory and S3-compatible storage',
   Bus: 'in the process and Redis',
   Listening: 'of a Bus: in the process and Redis',
   RateLimiter: 'in memory and Redis',

@@ -34,6 +34,7 @@ export const reservedScopes = [
   'budgets',
   'conversations',
   'events',
+  'files',
   'keys',
   'memories',
   'operate',

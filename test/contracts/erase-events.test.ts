@@ -4,7 +4,9 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { beginBacklogs } from '../../src/core/events/backlogs.ts';
 import { endOfOutbox, setCursor } from '../../src/core/events/reader-queries.ts';
+import { Files } from '../../src/core/files/files.ts';
 import type { Jobs } from '../../src/core/jobs/jobs.ts';
+import type { Clock } from '../../src/kernel/clock.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { eraseDeliveries, eraseEvents } from '../../src/platform/user-data/erase-events.ts';
@@ -28,6 +30,10 @@ const conversationCreated = () => ({
   type: 'conversation.created',
   data: JSON.stringify({ conversation_id: newId(), user_id: 'alice' }),
 });
+
+/** Of which there are none. */
+const filesOf = (database: Database, clock: Clock) =>
+  new Files(contextOf({ database, clock }), null);
 
 /** An event about a conversation of the user, and a delivery that was made of it. */
 async function told(database: Database, data = { conversation_id: newId(), user_id: 'alice' }) {
@@ -137,7 +143,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { database, clock, memories, ...world } = await jobsWorld(engine);
     const log = createLogger('silent');
     const context = { database, clock, log, writer: 'a test' };
-    const slices = { memories, jobs: world.jobs };
+    const slices = { memories, files: filesOf(database, clock), jobs: world.jobs };
     let isDone = false;
     for (let last = 0; !isDone; last++) {
       const { id } = await world.submit({ userId: 'alice', isForUser: true });
@@ -167,7 +173,10 @@ describe.each(await engines())('on $name', (engine) => {
       });
       await world.attempt(id, completed('alice'));
       const context = { database, clock, log: createLogger('silent'), writer: 'a test' };
-      const userData = new UserData(context, { memories, jobs: world.jobs });
+      const userData = new UserData(context, {
+        ...{ memories, jobs: world.jobs },
+        files: filesOf(database, clock),
+      });
 
       const erased = await lockedInTurn(
         database,
@@ -228,6 +237,7 @@ describe.each(await engines())('on $name', (engine) => {
       { database, clock, log, writer: 'a test' },
       {
         memories: Object.create(memories, { eraseUser: { value: eraseMemories } }),
+        files: filesOf(database, clock),
         jobs: world.jobs,
       },
     );

@@ -38,9 +38,13 @@ const emptyAtRest: Record<string, string> = {
   write_probes: 'a probe of the disk is deleted at once',
 };
 /** Tables that came after a dump was made. */
+/** Those of files. */
+const ofFiles = ['file_blobs', 'file_garbage', 'file_totals', 'files'] as const;
 const laterThan: Record<string, readonly string[]> = {
+  '0022-calls-within-calls': ofFiles,
   '0071-keys-of-jobs': [
     'batches',
+    ...ofFiles,
     'gate_settings',
     'gates',
     'job_keys',

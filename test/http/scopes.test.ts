@@ -9,6 +9,7 @@ import { durableSkills, play } from '../support/durable-platform.ts';
 import { expectRefusal } from '../support/expectations.ts';
 import { startMcpServer } from '../support/mcp-server.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
+import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { acting, stagedSkills, startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 
@@ -71,6 +72,7 @@ const trigger = (on: Fixture) =>
   made(on, '/api/agent-triggers', { agent_id: 'default', name: 'Calls', ...any });
 const webhook = (on: Fixture) => made(on, '/api/agent-webhooks', hook);
 const memory = (on: Fixture) => made(on, '/api/agents/default/memories', { content: 'A fact.' });
+const file = (on: Fixture) => made(on, '/api/files', { text: 'A fact.' });
 const job = async ({ owner }: Fixture) => (await owner.run('staged/v1.0/any', {})).body;
 async function failedJob({ owner }: Fixture): Promise<string> {
   const fail = { message: 'no luck', retryable: false };
@@ -150,10 +152,12 @@ const triggers = (end: string) => (id: string) => `/api/agent-triggers/${id}${en
 const webhooks = (end: string) => (id: string) => `/api/agent-webhooks/${id}${end}`;
 const batches = (end: string) => (id: string) => `/api/batches/${id}${end}`;
 const approvals = (end: string) => (id: string) => `/api/approvals/${id}${end}`;
+const files = (end: string) => (id: string) => `/api/files/${id}${end}`;
 const memories: Path = (id) => `/api/agents/default/memories/${id}`;
 const itself: Path = (path) => path;
 
 const ofRegistry = { strict: ['registry'] };
+const ofFiles = { strict: ['files'] };
 const ofMemories = { strict: ['memories'] };
 const ofConversations = { strict: ['conversations'] };
 const ofSchedules = { strict: ['schedules'] };
@@ -208,6 +212,7 @@ const operations: Readonly<Record<string, Operation>> = {
   deleteAgentBudget: onOne(['budgets'], agent, (id) => `${agents(id)}/budget`),
   deleteAgentTrigger: onOne([], trigger, triggers('')),
   deleteAgentWebhook: onOne([], webhook, webhooks(''), ofWebhooks),
+  deleteFile: onOne([], file, files(''), ofFiles),
   deleteMemory: onOne([], memory, memories, ofMemories),
   deleteScheduledJob: onOne([], schedule, schedules(''), ofSchedules),
   deleteScheduledJobBudget: onOne(['budgets'], schedule, schedules('/budget'), ofSchedules),
@@ -231,6 +236,8 @@ const operations: Readonly<Record<string, Operation>> = {
   getApproval: onOne(['approvals'], approval, approvals('')),
   getBatch: onOne([], batch, batches('')),
   getConversation: onOne([], ofConversation, conversations(''), ofConversations),
+  getFile: onOne([], file, files(''), ofFiles),
+  getFileContent: onOne([], file, files('/content'), ofFiles),
   getJob: onOne([], ofJob, jobs('')),
   getMemory: onOne([], memory, memories, ofMemories),
   getScheduledJob: onOne([], schedule, schedules(''), ofSchedules),
@@ -268,6 +275,7 @@ const operations: Readonly<Record<string, Operation>> = {
   listConversations: onAll([], () => ['/api/conversations'], ['conversations']),
   listJobDeliveries: onOne([], ofJob, jobs('/deliveries'), ofWebhooks),
   listJobSteps: onOne([], ofJob, jobs('/steps')),
+  listFiles: onAll([], () => ['/api/files'], ['files']),
   listJobs: onAll([], () => ['/api/jobs']),
   listMemories: onAll([], () => ['/api/agents/default/memories'], ['memories']),
   listMessages: onOne([], ofConversation, conversations('/messages'), ofConversations),
@@ -327,6 +335,7 @@ const operations: Readonly<Record<string, Operation>> = {
     { body: { url: 'https://other.example/hook' }, ...ofWebhooks },
   ),
   updateJob: onOne(['staged'], laterJob, jobs(''), { body: { run_at: null } }),
+  uploadFile: onAll([], () => ['/api/files', { text: 'A fact.' }], ['files']),
   updateMemory: onOne([], memory, memories, { body: { content: 'Another.' }, ...ofMemories }),
   updateScheduledJob: onOne(['staged'], schedule, schedules(''), {
     body: { input: { a: 1 } },
@@ -361,12 +370,14 @@ interface Described {
 
 let platform: Platform;
 let strict: Platform;
+let storage: S3Server;
 let described: Map<string, Described>;
 
 beforeAll(async () => {
   const catalog = join(import.meta.dirname, '../../src/core/skills/catalog/agent');
   const options = { skillsDirs: [...stagedSkills, durableSkills, catalog] };
-  const environment = { SKILLS_ALLOW_CIDRS: '127.0.0.0/8' };
+  storage = await startS3();
+  const environment = { SKILLS_ALLOW_CIDRS: '127.0.0.0/8', ...storage.environment };
   platform = await startStaged({ ...options, environment });
   strict = await startStaged({
     ...options,
@@ -390,6 +401,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await platform.stop();
   await strict.stop();
+  await storage.close();
 });
 
 async function fixture(on: Platform): Promise<Fixture> {

@@ -1,9 +1,10 @@
 /** What is kept of a user: taken out and erased (docs/memories.md). */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { Files } from '../../src/core/files/files.ts';
 import type { Jobs } from '../../src/core/jobs/jobs.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { newId } from '../../src/kernel/ids.ts';
@@ -11,6 +12,7 @@ import { createLogger } from '../../src/kernel/log.ts';
 import type { Erased } from '../../src/platform/user-data/erasure.ts';
 import { UserData } from '../../src/platform/user-data/user-data.ts';
 import type { MemoryStep } from '../fixtures/skills/staged/memory.ts';
+import { contextOf } from '../support/context.ts';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { embeddedTest, type Platform } from '../support/platform.ts';
 import { acting, gate, play, startStaged } from '../support/staged.ts';
@@ -133,7 +135,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
     status: 200,
     body: {
       ...{ done: true, waits_for: null, waits_for_log: false, open_jobs: 0 },
-      ...{ memories: 3, conversations: 8, jobs: 8 },
+      ...{ memories: 3, files: 0, conversations: 8, jobs: 8 },
     },
   });
   expect(await tablesWith('marker7')).toEqual([]);
@@ -169,7 +171,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
   expect(kinds.at(-1)).toEqual({
     type: 'end',
     user_id: 'alice marker7',
-    ...{ memories: 2, conversations: 8, messages: expect.any(Number), jobs: 8 },
+    ...{ memories: 2, files: 0, conversations: 8, messages: expect.any(Number), jobs: 8 },
   });
   const again = await tenant.delete(path);
   expect(again.body).toEqual({
@@ -178,6 +180,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
     waits_for_log: false,
     open_jobs: 0,
     memories: 0,
+    files: 0,
     conversations: 0,
     jobs: 0,
   });
@@ -197,7 +200,16 @@ function erasureLateAfter(reads: number, { organization }: Tenant) {
   };
   const cancel = () => Promise.reject(new Error('No job is to be cancelled.'));
   const jobs = { cancel } as Partial<Jobs> as Jobs;
-  const deps = { database, clock, memories, jobs, writer: 'test', log: createLogger('silent') };
+  const files = new Files(contextOf({ database, clock }), null);
+  const deps = {
+    database,
+    clock,
+    memories,
+    files,
+    jobs,
+    writer: 'test',
+    log: createLogger('silent'),
+  };
   const user = { organizationId: organization, userId: 'alice marker7' };
   return {
     ...deps,
@@ -308,6 +320,7 @@ test('what the jobs of others in a conversation of the user have started is eras
     waits_for: null,
     waits_for_log: false,
     memories: 1,
+    files: 0,
     conversations: 4,
     jobs: 6,
   });
@@ -520,4 +533,43 @@ test('other organizations and keys without the scope reach no data of a user', a
   expect((await stranger.delete(path)).body).toMatchObject({ memories: 0 });
   expect((await clerk.get(path)).text).toContain('kept');
   expect((await clerk.delete(path)).body).toMatchObject({ done: true, memories: 1 });
+});
+
+/** The bytes of the files in an export, by the name of the file. */
+function filesIn(exported: string): Record<string, string> {
+  const lines = exported
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const parts = Map.groupBy(lines, ({ file_id }) => file_id);
+  const files = lines.filter(({ type }) => type === 'file');
+  return Object.fromEntries(
+    files.map(({ id, name }) => [
+      name,
+      (parts.get(id) ?? []).map(({ base64 }) => Buffer.from(base64, 'base64').toString()).join(''),
+    ]),
+  );
+}
+
+embeddedTest('files of the user are taken out with their bytes, and erased', async () => {
+  const tenant = await newTenant(platform);
+  const keep = (name: string, body: string, headers = {}) =>
+    tenant.send('POST', `/api/files?name=${name}`, { body, headers });
+  const long = 'marker7 '.repeat(50_000);
+  await keep('long', long, alice);
+  await keep('short', 'also of marker7', alice);
+  const other = await keep('other', long, { 'x-user-id': 'bob' });
+
+  const exported = await tenant.get(path);
+  const erased = await tenant.delete(path);
+
+  expect(filesIn(exported.text)).toEqual({ long, short: 'also of marker7' });
+  expect(JSON.parse(exported.text.trim().split('\n').at(-1) ?? '')).toMatchObject({ files: 2 });
+  expect(erased.body).toMatchObject({ done: true, files: 2 });
+  const left = await tenant.get('/api/files');
+  expect(left.body.data).toEqual([other.body]);
+  // Bob's file has the same bytes as one of those.
+  const { text } = await tenant.get(`/api/files/${other.body.id}/content`);
+  expect(text).toBe(long);
+  expect(readdirSync(join(platform.dataDir, 'files', tenant.organization))).toHaveLength(1);
 });

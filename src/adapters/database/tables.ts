@@ -1238,7 +1238,53 @@ export interface TriggerCallsTable {
   body_bytes: number | null;
 }
 
+/** A file that clients or runs have given; its bytes are kept apart, by `blob_key`. */
+export interface FilesTable {
+  id: string;
+  organization_id: string;
+  name: string;
+  /** Judged by its bytes. */
+  media_type: string;
+  bytes: number;
+  /** Hex. */
+  sha256: string;
+  blob_key: string;
+  /** Null for a file of the organization itself. */
+  user_id: string | null;
+  /** The job whose run made it. */
+  job_id: string | null;
+  /** Where the platform fetched it from. */
+  source_url: string | null;
+  created_at: number;
+  expires_at: number;
+}
+
+/** Bytes that files of an organization share. */
+export interface FileBlobsTable {
+  organization_id: string;
+  sha256: string;
+  blob_key: string;
+  bytes: number;
+}
+
+/** Bytes that no row of `file_blobs` names, to be removed from `due_at` on. */
+export interface FileGarbageTable {
+  blob_key: string;
+  due_at: number;
+}
+
+/** The files of an organization, and their bytes together. */
+export interface FileTotalsTable {
+  organization_id: string;
+  files: number;
+  bytes: number;
+}
+
 export interface Tables {
+  files: FilesTable;
+  file_blobs: FileBlobsTable;
+  file_garbage: FileGarbageTable;
+  file_totals: FileTotalsTable;
   batches: BatchesTable;
   organizations: OrganizationsTable;
   agent_versions: AgentVersionsTable;

@@ -5,7 +5,13 @@ import { compressAnswers } from './compress.ts';
 import { Metrics } from './metrics.ts';
 import { createServer, type Server } from './server.ts';
 
-const limits = { perAddress: 10, stallMs: 60_000, answerMs: 60_000, unreadBytes: 10_000_000 };
+const limits = {
+  perAddress: 10,
+  stallMs: 60_000,
+  answerMs: 60_000,
+  uploadMs: 60_000,
+  unreadBytes: 10_000_000,
+};
 const large = { items: Array.from({ length: 500 }, (_, id) => ({ id, name: `item ${id}` })) };
 const small = { id: 1 };
 

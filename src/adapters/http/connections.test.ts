@@ -14,7 +14,13 @@ const mebibyte = 1024 * 1024;
 /** More than the sockets of both sides take. */
 const large = Buffer.alloc(24 * mebibyte, 'x');
 const hour = 3_600_000;
-const patient = { perAddress: 100, stallMs: hour, answerMs: hour, unreadBytes: 1_000 * mebibyte };
+const patient = {
+  perAddress: 100,
+  stallMs: hour,
+  answerMs: hour,
+  uploadMs: hour,
+  unreadBytes: 1_000 * mebibyte,
+};
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

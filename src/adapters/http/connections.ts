@@ -20,6 +20,8 @@ export interface ConnectionLimits {
   readonly perAddress: number;
   /** A client that reads no byte of its answer for this long is disconnected. */
   readonly stallMs: number;
+  /** The time that a client has to send a file; it has less for any other request. */
+  readonly uploadMs: number;
   /** The time that a client has to read an answer. */
   readonly answerMs: number;
   /** Bytes of unread answers, of all connections together. */
@@ -34,8 +36,11 @@ const checkEveryMs = 500;
 /** An answer that has waited less than this is never cut, also above the limit of bytes. */
 const unreadGraceMs = 1_000;
 const warnEveryMs = 60_000;
+/** A whole request must arrive within this time, unless it is one of a file. */
+const requestMs = 15_000;
 
 class Connection {
+  readonly server: Server;
   readonly socket: Socket;
   readonly all: Connections;
   /** Whether it is one of a trusted proxy. */
@@ -55,8 +60,12 @@ class Connection {
   unreadSince: number | null = null;
   /** Since when bytes of the first of `open` have been under way to the client without a pause. */
   sendingSince: number | null = null;
+  /** The last request that has a body, and until when it has to be here. */
+  arriving: IncomingMessage | null = null;
+  arrivesUntil = 0;
 
-  constructor(all: Connections, socket: Socket) {
+  constructor(all: Connections, socket: Socket, server: Server) {
+    this.server = server;
     const peer = plainAddress(socket.remoteAddress);
     this.socket = socket;
     this.all = all;
@@ -91,7 +100,7 @@ export class Connections {
   /** Applies the limits to a server whose requests `listen` handles. */
   watch(server: Server): void {
     const { stallMs } = this.limits;
-    server.on('connection', (socket) => this.#connect(socket));
+    server.on('connection', (socket) => this.#connect(socket, server));
     // Node restarts this time with every byte that is sent or received.
     server.setTimeout(stallMs, (socket) => {
       const connection = this.#open.get(socket);
@@ -99,6 +108,8 @@ export class Connections {
       if (connection === undefined || connection.open.length === 0) socket.destroy();
       else if (unreadBytesOf(connection) > 0) {
         this.#cut(connection, `its client took nothing for ${stallMs} ms (RESPONSE_STALL_MS)`);
+      } else if (connection.arriving?.complete === false) {
+        this.#cut(connection, `its client sent nothing for ${stallMs} ms (RESPONSE_STALL_MS)`);
       }
     });
     const checking = setInterval(() => this.#cutSlow(), checkEveryMs).unref();
@@ -111,6 +122,10 @@ export class Connections {
       this.handler(request, response);
       return;
     }
+    if ('content-length' in request.headers || 'transfer-encoding' in request.headers) {
+      connection.arriving = request;
+      connection.arrivesUntil = performance.now() + requestMs;
+    }
     if (connection.open.length < atOnceMax) {
       begin(connection, request, response);
       return;
@@ -121,9 +136,9 @@ export class Connections {
     }
   }
 
-  #connect(socket: Socket): void {
+  #connect(socket: Socket, server: Server): void {
     const { perAddress } = this.limits;
-    const connection = new Connection(this, socket);
+    const connection = new Connection(this, socket, server);
     this.#open.set(socket, connection);
     connectionsBySocket.set(socket, connection);
     setCounted(connection, !connection.isProxied);
@@ -152,6 +167,11 @@ export class Connections {
     const unread: Unread[] = [];
     for (const connection of this.#open.values()) {
       if (connection.open.length === 0) continue;
+      if (isLate(connection, now)) {
+        const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+        connection.server.emit('clientError', late, connection.socket);
+        continue;
+      }
       const bytes = unreadBytesOf(connection);
       connection.unreadSince = bytes === 0 ? null : (connection.unreadSince ?? now);
       const isSending = connection.socket.writableLength > 0;
@@ -200,6 +220,21 @@ export function countByKey(request: IncomingMessage, response: ServerResponse): 
     connection.ofKeys.add(response);
     setCounted(connection, false);
   }
+}
+
+/** Gives a request the time of a file: one that is admitted, before its body is read. */
+export function allowLongBody(request: IncomingMessage): void {
+  const connection = connectionsBySocket.get(request.socket);
+  if (connection?.arriving !== request) return;
+  connection.arrivesUntil = performance.now() + connection.all.limits.uploadMs;
+}
+
+/** Whether the last request should have arrived by now; it is answered once. */
+function isLate(connection: Connection, now: number): boolean {
+  const { arriving, arrivesUntil } = connection;
+  if (arriving === null || now < arrivesUntil) return false;
+  connection.arriving = null;
+  return !arriving.complete;
 }
 
 function releaseClient({ ofClients, all }: Connection, response: ServerResponse): void {

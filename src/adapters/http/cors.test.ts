@@ -5,7 +5,13 @@ import { allowOrigins } from './cors.ts';
 import { Metrics } from './metrics.ts';
 import { createServer } from './server.ts';
 
-const limits = { perAddress: 10, stallMs: 60_000, answerMs: 60_000, unreadBytes: 10_000_000 };
+const limits = {
+  perAddress: 10,
+  stallMs: 60_000,
+  answerMs: 60_000,
+  uploadMs: 60_000,
+  unreadBytes: 10_000_000,
+};
 const origin = 'http://127.0.0.1:5173';
 /** What a browser adds to a request of a page. */
 const ofPage = (site: string) => ({ 'sec-fetch-mode': 'cors', 'sec-fetch-site': site });

@@ -61,6 +61,7 @@ const tags = [
   },
   { name: 'Scheduled jobs', description: 'Runs by a cron expression.' },
   { name: 'Memories', description: 'Texts that an agent keeps for later runs.' },
+  { name: 'Files', description: 'Pictures, documents and other files, for tasks and from runs.' },
   { name: 'User data', description: 'What is kept of a user, to be taken out and erased.' },
   { name: 'Triggers', description: 'Addresses that external systems call to start runs.' },
   { name: 'Webhooks', description: 'Endpoints that get events, and the deliveries to them.' },

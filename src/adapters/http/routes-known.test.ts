@@ -4,7 +4,13 @@ import { Metrics } from './metrics.ts';
 import { rememberRoutes } from './routes-known.ts';
 import { createServer } from './server.ts';
 
-const limits = { perAddress: 10, stallMs: 1_000, answerMs: 1_000, unreadBytes: 1_000_000 };
+const limits = {
+  perAddress: 10,
+  stallMs: 1_000,
+  answerMs: 1_000,
+  uploadMs: 1_000,
+  unreadBytes: 1_000_000,
+};
 
 /** As `app.ts` has them: literal paths, parameters, and the skills' path under everything. */
 function refusals() {

@@ -31,8 +31,8 @@ import { OutageLevels } from './outage-levels.ts';
 import { queryHook, queryReader } from './query.ts';
 import { authorityOf, isAuthority, routedUrl } from './url.ts';
 
-/** A whole request must arrive within this time. */
-const requestTimeoutMs = 15_000;
+/** More than a client has to send a whole request, which connections.ts decides. */
+const requestMarginMs = 15_000;
 const headersTimeoutMs = 10_000;
 const keepAliveTimeoutMs = 72_000;
 const connectionsMax = 10_000;
@@ -119,7 +119,7 @@ function listenerWithin(
   const connections = new Connections(handler, limits, clients, log);
   const http = createHttpServer(
     {
-      requestTimeout: requestTimeoutMs,
+      requestTimeout: limits.uploadMs + requestMarginMs,
       headersTimeout: headersTimeoutMs,
       keepAliveTimeout: keepAliveTimeoutMs,
       connectionsCheckingInterval: 1_000,

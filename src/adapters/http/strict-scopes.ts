@@ -18,6 +18,7 @@ const areas: readonly { readonly path: string; readonly scopes: readonly string[
   { path: '/api/skills', scopes: ['registry'] },
   { path: '/api/agents/:agentId/memories', scopes: ['memories'] },
   { path: '/api/conversations', scopes: ['conversations'] },
+  { path: '/api/files', scopes: ['files'] },
   { path: '/api/scheduled-jobs', scopes: ['schedules'] },
   { path: '/api/agent-webhooks', scopes: ['webhooks'] },
   { path: '/api/jobs/:jobId/deliveries', scopes: ['webhooks'] },

@@ -180,6 +180,7 @@ async function stop(started: Started): Promise<void> {
   await queue.close();
   // If it fails, the other processes count this one as live for a little longer.
   await beforeEnd(slices.processes.cluster?.leave().catch(() => {}));
+  await beforeEnd(slices.blobs?.close());
   await beforeEnd(database.close());
   await cluster?.redis.close();
 }
@@ -210,6 +211,7 @@ function buildServer(
   const limits = {
     perAddress: config.connectionsPerAddressMax,
     stallMs: config.responseStallMs,
+    uploadMs: config.fileUploadTimeoutMs,
     answerMs: config.responseTimeoutMs,
     unreadBytes: config.unreadAnswersMb * 1024 * 1024,
   };

@@ -108,6 +108,7 @@ export function watchTasks({ read }: Pick<Database, 'read'>, running: RunningJob
 }
 
 function schedulerTasks({
+  files,
   jobs,
   memories,
   runEvents,
@@ -121,6 +122,7 @@ function schedulerTasks({
     [sweepEveryMs, () => runEvents.handover.handOverAll()],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => memories.expire()],
+    [purgeEveryMs, () => files.purge()],
     [purgeEveryMs, () => removeUntakeable(runEvents.database)],
     [purgeEveryMs, () => webhooks.listeners.removeExpired()],
     [sealEveryMs, () => signingSecrets.sealStored()],

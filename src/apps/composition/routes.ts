@@ -22,6 +22,7 @@ import { Admission } from '../../core/api-keys/admission.ts';
 import { apiKeyRoutes } from '../../core/api-keys/api-keys.routes.ts';
 import { conversationRoutes } from '../../core/conversations/conversations.routes.ts';
 import { credentialRoutes } from '../../core/credentials/credentials.routes.ts';
+import { fileRoutes } from '../../core/files/files.routes.ts';
 import { batchRoutes } from '../../core/jobs/batches/batches.routes.ts';
 import { executionRoutes } from '../../core/jobs/execution.routes.ts';
 import { agentQueueRoutes, gateAdminRoutes } from '../../core/jobs/gates/gates.routes.ts';
@@ -173,6 +174,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
   agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
   memoryRoutes(scope, { memories, clock });
   conversationRoutes(scope, { conversations });
+  fileRoutes(scope, slices.files);
   triggerRoutes(scope, slices.triggers, slices.triggerCalls, parts.config.publicUrl);
   const streams = new StreamAdmission(
     routed.http.streams,

@@ -3,13 +3,18 @@
  * nothing listens or runs yet. Each slice uses only slices that stand above it.
  */
 
+import type { Blobs } from '../../adapters/blobs/blobs.ts';
+import { DirectoryBlobs } from '../../adapters/blobs/directory-blobs.ts';
 import { Metrics } from '../../adapters/http/metrics.ts';
 import { ApiKeys } from '../../core/api-keys/api-keys.ts';
+import type { Config } from '../../core/config/config.ts';
+import { s3SettingsOf } from '../../core/config/s3-settings.ts';
 import type { Context } from '../../core/context/context.ts';
 import { RunObservers } from '../../core/context/run-observer.ts';
 import { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
 import type { RunStarter } from '../../core/executors/pool.ts';
+import { Files } from '../../core/files/files.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { Turns } from '../../core/jobs/turns/turns.ts';
 import { Weights } from '../../core/jobs/turns/weights.ts';
@@ -86,7 +91,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   return {
     ...used,
     context: base,
-    userData: new UserData(base, { memories: used.memories, jobs: jobs.jobs }),
+    userData: new UserData(base, { ...used, jobs: jobs.jobs }),
     jobs,
     weights,
     queueState: new QueueState(base, {
@@ -127,6 +132,7 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
   const metrics = metricsOf(parts);
   const embeddings = await loadEmbeddings(base, secrets.credentials, metrics);
   const meaning = () => embeddings?.meaning ?? null;
+  const blobs = await openBlobs(config);
   const ofAgents = composeAgents({ ...base, skills }, config, cluster?.bus ?? null, meaning);
   return {
     metrics,
@@ -135,6 +141,8 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
     apiKeys: new ApiKeys(base, ofAgents.agents),
     ...ofAgents,
     conversations: new Conversations(base),
+    blobs,
+    files: new Files(base, blobs),
     ...secrets,
     skills,
     loadedSkills,
@@ -142,6 +150,16 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
     statistics: new Statistics(base, skills),
     recorder: new Recorder(base),
   };
+}
+
+/** Null in a cluster without `FILES_S3_URL`: its processes share no directory. */
+async function openBlobs(config: Config): Promise<Blobs | null> {
+  const s3 = s3SettingsOf(config);
+  if (s3 !== null) {
+    const { S3Blobs } = await import('../../adapters/blobs/s3-blobs.ts');
+    return new S3Blobs(s3);
+  }
+  return config.isClustered ? null : new DirectoryBlobs(config.dataDir, config.isEmbedded);
 }
 
 /** Null without `EMBEDDING_MODEL`: then nothing of them is loaded. */

@@ -65,6 +65,15 @@ describe('the environment', () => {
       triggersMax: 2_000,
       webhooksMax: 1_000,
       agentWebhooksMax: 50,
+      fileMaxMb: 32,
+      filesMax: 100_000,
+      filesMaxMb: 10_240,
+      fileRetentionDays: 30,
+      fileUploadTimeoutMs: 300_000,
+      filesS3Url: null,
+      filesS3Region: 'us-east-1',
+      filesS3AccessKeyId: null,
+      filesS3SecretAccessKey: null,
       publicUrl: null,
       mcpHosts: null,
       mcpCommands: 'off',
@@ -103,6 +112,15 @@ describe('the environment', () => {
       REDIS_URL: 'rediss://user:hunter2@cache:6380/1',
       ROLES: 'scheduler,api',
       SKILLS_DIR: '/skills',
+      FILE_MAX_MB: '1',
+      FILES_MAX: '2',
+      FILES_MAX_MB: '3',
+      FILE_RETENTION_DAYS: '4',
+      FILE_UPLOAD_TIMEOUT_MS: '5000',
+      FILES_S3_URL: 'https://s3.example/bucket/',
+      FILES_S3_REGION: 'eu-1',
+      FILES_S3_ACCESS_KEY_ID: 'AKID',
+      FILES_S3_SECRET_ACCESS_KEY: 'hunter3',
       LOG_LEVEL: 'debug',
       ACCESS_LOG: 'on',
       EXECUTORS: '4',
@@ -165,6 +183,15 @@ describe('the environment', () => {
       redisUrl: 'rediss://user:hunter2@cache:6380/1',
       roles: new Set(['api', 'scheduler']),
       skillsDir: '/skills',
+      fileMaxMb: 1,
+      filesMax: 2,
+      filesMaxMb: 3,
+      fileRetentionDays: 4,
+      fileUploadTimeoutMs: 5_000,
+      filesS3Url: 'https://s3.example/bucket',
+      filesS3Region: 'eu-1',
+      filesS3AccessKeyId: 'AKID',
+      filesS3SecretAccessKey: 'hunter3',
       logLevel: 'debug',
       accessLog: 'on',
       executors: 4,
@@ -396,6 +423,13 @@ describe('a process of a cluster', () => {
   });
 });
 
+test('storage of files needs both keys, because requests to it are signed', () => {
+  expect(faultsOf({ FILES_S3_URL: 'https://s3.example/bucket' })).toEqual([
+    'FILES_S3_ACCESS_KEY_ID is not set: with FILES_S3_URL it has to be, for requests to the storage are signed',
+    'FILES_S3_SECRET_ACCESS_KEY is not set: with FILES_S3_URL it has to be, for requests to the storage are signed',
+  ]);
+});
+
 describe('the documentation', () => {
   test('has one line for each variable, as the table has them', () => {
     const page = readFileSync(join(import.meta.dirname, '../../../docs/configuration.md'), 'utf8');
@@ -411,7 +445,7 @@ describe('the documentation', () => {
 
   test('says of each variable in a sentence what it is for', () => {
     for (const { name, about } of table) {
-      expect(name).toMatch(/^[A-Z]+(_[A-Z]+)*$/);
+      expect(name).toMatch(/^[A-Z]+(_[A-Z0-9]+)*$/);
       expect(about).toMatch(/^[A-Z].*\.$/);
     }
   });

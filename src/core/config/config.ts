@@ -137,6 +137,19 @@ function contradictions(settings: Settings, faults: readonly ConfigFault[]): Con
       'is not set: with ROLES it has to be, for what this process does not do others have to',
     );
   }
+  if (settings.filesS3Url !== null) {
+    for (const [name, value] of [
+      ['FILES_S3_ACCESS_KEY_ID', settings.filesS3AccessKeyId],
+      ['FILES_S3_SECRET_ACCESS_KEY', settings.filesS3SecretAccessKey],
+    ] as const) {
+      if (isUnset(name, value)) {
+        add(
+          name,
+          'is not set: with FILES_S3_URL it has to be, for requests to the storage are signed',
+        );
+      }
+    }
+  }
   const isMeasured = !isFaulty('MODEL_OUTPUT_TOKENS') && !isFaulty('MODEL_CONTEXT_TOKENS');
   if (isMeasured && modelOutputTokens * 2 > modelContextTokens) {
     add('MODEL_OUTPUT_TOKENS', 'is more than half of MODEL_CONTEXT_TOKENS: nothing would fit');

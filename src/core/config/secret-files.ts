@@ -7,7 +7,13 @@ import { knownVariables } from '../../adapters/models/providers.ts';
 
 /** The suffix of a variable that names a file. */
 const suffix = '_FILE';
-const secrets = ['ADMIN_SECRET', 'ENCRYPTION_KEY', 'DATABASE_URL', 'REDIS_URL'];
+const secrets = [
+  'ADMIN_SECRET',
+  'ENCRYPTION_KEY',
+  'DATABASE_URL',
+  'REDIS_URL',
+  'FILES_S3_SECRET_ACCESS_KEY',
+];
 const bytesMax = 64 * 1024;
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -19,6 +19,7 @@ export const reservedCategories: ReadonlySet<string> = new Set([
   'conversations',
   'docs',
   'events',
+  'files',
   'health',
   'jobs',
   'mcp',

@@ -1,5 +1,5 @@
 /**
- * One erasure of a user: memories, conversations with their messages, and all text of jobs, whose rows stay. Each
+ * One erasure of a user: memories, files, conversations with their messages, and all text of jobs, whose rows stay. Each
  * transaction is small, and none finds erased rows again, so the next request continues an erasure that was interrupted.
  * Never touches a job that has not ended.
  */
@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
 import { forgetJobs, lockConversations } from '../../core/conversations/record.ts';
+import type { Files } from '../../core/files/files.ts';
 import { removeSteps } from '../../core/journal/steps.ts';
 import type { Memories } from '../../core/memories/memories.ts';
 import { renameUsageOfUser } from '../../core/usage/budgets.ts';
@@ -47,6 +48,7 @@ export interface Erased {
   /** Jobs of the user that have not ended. */
   open_jobs: number;
   memories: number;
+  files: number;
   conversations: number;
   jobs: number;
 }
@@ -74,6 +76,7 @@ interface Erasable {
 export class Erasure {
   readonly database: Database;
   readonly memories: Memories;
+  readonly files: Files;
   readonly user: OfUser;
   readonly erased: Erased;
   readonly #context: DataContext;
@@ -81,13 +84,14 @@ export class Erasure {
 
   constructor(
     context: DataContext,
-    memories: Memories,
+    { memories, files }: { readonly memories: Memories; readonly files: Files },
     user: OfUser,
     erased: Erased,
     isLate: () => boolean,
   ) {
     this.database = context.database;
     this.memories = memories;
+    this.files = files;
     this.user = user;
     this.erased = erased;
     this.#context = context;
@@ -96,12 +100,13 @@ export class Erasure {
 
   /** Whether nothing is left. */
   async eraseAll(): Promise<boolean> {
-    const { database, memories, user, erased } = this;
-    const sum = () => erased.memories + erased.conversations + erased.jobs;
+    const { database, memories, files, user, erased } = this;
+    const sum = () => erased.memories + erased.files + erased.conversations + erased.jobs;
     // Again after each that found something, because more may have come meanwhile.
     for (let before = -1; sum() > before; ) {
       before = sum();
       erased.memories += await memories.eraseUser(user.organizationId, user.userId, this.#isLate);
+      erased.files += await files.eraseUser(user.organizationId, user.userId, this.#isLate);
       await this.#eraseConversations();
       if (this.#isLate() || erased.waits_for !== null) return false;
     }
@@ -193,10 +198,11 @@ export class Erasure {
 
   /** Jobs of a conversation with all that tells of them; false where it was too late, and the jobs are left. */
   async #eraseWithMemories(id: string, jobs: readonly string[]): Promise<boolean> {
-    const { database, memories, user, erased } = this;
+    const { database, memories, files, user, erased } = this;
     const { organizationId } = user;
     // Before the jobs, by which a repetition finds them.
     erased.memories += await memories.eraseOfJobs({ organizationId, jobIds: jobs }, this.#isLate);
+    erased.files += await files.eraseOfJobs(organizationId, jobs, this.#isLate);
     if (!(await eraseDeliveries(database, [id, ...jobs], this.#isLate))) return false;
     const isGone = await database.write((tx) => this.#eraseJobs(tx, id, jobs));
     erased.jobs += jobs.length;

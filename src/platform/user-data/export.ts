@@ -1,5 +1,6 @@
 /** All that is kept of a user, one line of JSON for each thing. Reads a few rows at a time, however much there is. */
 import { noTokenSums } from '../../adapters/http/schemas.ts';
+import { fileView } from '../../core/files/files.ts';
 import { jobView } from '../../core/jobs/job-views.ts';
 import { timestamp } from '../../kernel/clock.ts';
 import {
@@ -16,22 +17,25 @@ import type { UserData } from './user-data.ts';
 const rowsMax = 50;
 const jobsMax = 5;
 
-type Line = { readonly type: 'memory' | 'conversation' | 'message' | 'job' | 'end' } & Record<
-  string,
-  unknown
->;
+/** Bytes of a file in one line: whole groups of base64. */
+const partBytes = 192 * 1024;
+
+type Line = {
+  readonly type: 'memory' | 'file' | 'file-part' | 'conversation' | 'message' | 'job' | 'end';
+} & Record<string, unknown>;
 
 /** The last line has the numbers of the others: an export without it is not whole. */
 export async function* exportUser(data: UserData, user: OfUser): AsyncGenerator<string> {
-  const counts = { memories: 0, conversations: 0, messages: 0, jobs: 0 };
+  const counts = { memories: 0, files: 0, conversations: 0, messages: 0, jobs: 0 };
   const counted = {
     memory: 'memories',
+    file: 'files',
     conversation: 'conversations',
     message: 'messages',
+    job: 'jobs',
   } as const;
   for await (const line of linesOf(data, user)) {
-    const name = line.type === 'job' ? 'jobs' : counted[line.type as keyof typeof counted];
-    counts[name] += 1;
+    if (line.type in counted) counts[counted[line.type as keyof typeof counted]] += 1;
     yield `${JSON.stringify(line)}\n`;
   }
   yield `${JSON.stringify({ type: 'end', user_id: user.userId, ...counts } satisfies Line)}\n`;
@@ -41,6 +45,10 @@ async function* linesOf(data: UserData, user: OfUser): AsyncGenerator<Line> {
   const { organizationId, userId } = user;
   for await (const memory of data.memories.ofUser(organizationId, userId)) {
     yield { type: 'memory', ...memory };
+  }
+  for await (const { file, bytes } of data.files.ofUser(organizationId, userId)) {
+    yield { type: 'file', ...fileView(file) };
+    yield* partsOf(file.id, bytes);
   }
   const { read } = data.database;
   for (let after = ''; ; ) {
@@ -55,6 +63,23 @@ async function* linesOf(data: UserData, user: OfUser): AsyncGenerator<Line> {
     after = last.id;
   }
   yield* jobsElsewhere(data, user);
+}
+
+/** The bytes of a file, in lines of which none is long. */
+async function* partsOf(id: string, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+  let kept = Buffer.alloc(0);
+  let n = 0;
+  const line = (part: Buffer): Line => ({
+    ...{ type: 'file-part', file_id: id, n: n++ },
+    base64: part.toString('base64'),
+  });
+  for await (const piece of bytes) {
+    kept = Buffer.concat([kept, piece]);
+    for (; kept.length >= partBytes; kept = kept.subarray(partBytes)) {
+      yield line(kept.subarray(0, partBytes));
+    }
+  }
+  if (kept.length > 0) yield line(kept);
 }
 
 async function* linesOfConversation(

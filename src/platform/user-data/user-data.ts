@@ -1,6 +1,7 @@
 /** The data of users: their erasure, with the jobs that are cancelled before it, and what an export reads. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../adapters/database/database.ts';
+import type { Files } from '../../core/files/files.ts';
 import type { Jobs } from '../../core/jobs/jobs.ts';
 import type { Memories } from '../../core/memories/memories.ts';
 import { PlatformError } from '../../kernel/errors.ts';
@@ -32,17 +33,19 @@ type OpenJobs = Awaited<ReturnType<typeof openJobs>>;
 export class UserData {
   readonly database: Database;
   readonly memories: Memories;
+  readonly files: Files;
   readonly jobs: Jobs;
   readonly #context: DataContext;
 
   constructor(
     context: DataContext,
-    { memories, jobs }: { readonly memories: Memories; readonly jobs: Jobs },
+    slices: { readonly memories: Memories; readonly files: Files; readonly jobs: Jobs },
   ) {
     this.database = context.database;
     this.#context = context;
-    this.memories = memories;
-    this.jobs = jobs;
+    this.memories = slices.memories;
+    this.files = slices.files;
+    this.jobs = slices.jobs;
   }
 
   /**
@@ -63,12 +66,13 @@ export class UserData {
       waits_for_log: false,
       open_jobs: open.total,
       memories: 0,
+      files: 0,
       conversations: 0,
       jobs: 0,
     };
     if (open.total === 0) {
       const isLate = () => clock.monotonic() >= until;
-      const erasure = new Erasure(this.#context, this.memories, user, erased, isLate);
+      const erasure = new Erasure(this.#context, this, user, erased, isLate);
       erased.done = await erasure.eraseAll();
       if (!erased.done) erased.open_jobs = (await openJobs(database.read, user, 1)).total;
     }

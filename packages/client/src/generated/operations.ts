@@ -510,6 +510,18 @@ export interface ConversationsApi {
   ): Promise<Schemas['TokenUsage']>;
 }
 
+export interface FilesApi {
+  /** List files, newest first: `GET /api/files`. */
+  list(
+    query?: NonNullable<operations['listFiles']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['File']>;
+  /** Get a file without its bytes: `GET /api/files/{id}`. */
+  get(id: string, options?: CallOptions): Promise<Schemas['File']>;
+  /** Delete a file with its bytes: `DELETE /api/files/{id}`. */
+  delete(id: string, options?: CallOptions): Promise<void>;
+}
+
 export interface WebhooksApi {
   /** Create a webhook: `POST /api/agent-webhooks`. */
   create(body: Schemas['NewWebhook'], options?: CallOptions): Promise<Schemas['CreatedWebhook']>;
@@ -707,6 +719,7 @@ export interface Api {
   readonly agents: AgentsApi;
   readonly memories: MemoriesApi;
   readonly conversations: ConversationsApi;
+  readonly files: FilesApi;
   readonly webhooks: WebhooksApi;
   readonly jobs: JobsApi;
   readonly batches: BatchesApi;
@@ -1451,6 +1464,28 @@ export const operationTable: OperationTable = {
       credential: 'key',
       input: 'query',
       result: 'json',
+    },
+  },
+  files: {
+    list: {
+      verb: 'GET',
+      path: '/api/files',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/files/{id}',
+      credential: 'key',
+      result: 'json',
+    },
+    delete: {
+      verb: 'DELETE',
+      path: '/api/files/{id}',
+      credential: 'key',
+      result: 'nothing',
     },
   },
   webhooks: {

@@ -1028,6 +1028,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["listFiles"];
+        put?: never;
+        post: operations["uploadFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getFile"];
+        put?: never;
+        post?: never;
+        delete: operations["deleteFile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{id}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getFileContent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agent-triggers": {
         parameters: {
             query?: never;
@@ -3352,6 +3400,29 @@ export interface components {
                 cost_usd: number | null;
             }[];
         };
+        File: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description Judged by the bytes, not by what the client says. */
+            media_type: string;
+            bytes: number;
+            /** @description The digest of the bytes, in hex. */
+            sha256: string;
+            user_id: string | null;
+            job_id: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it is deleted, unless it is used before.
+             */
+            expires_at: string;
+        };
+        FileForm: {
+            /** Format: binary */
+            file: string;
+        };
         NewAgentTrigger: {
             agent_id: string;
             name: string;
@@ -4457,7 +4528,7 @@ export interface components {
             reason?: string;
         };
         UserDataLine: {
-            /** @description memory, conversation, message, job or end. */
+            /** @description memory, file, file-part, conversation, message, job or end. */
             type: string;
         } & {
             [key: string]: unknown;
@@ -4471,6 +4542,7 @@ export interface components {
             /** @description Whether all is erased but in the database's log, which a backup or another transaction holds: repeat the request later. */
             waits_for_log: boolean;
             memories: number;
+            files: number;
             conversations: number;
             /** @description Jobs whose input, output and record were erased. */
             jobs: number;
@@ -7211,6 +7283,133 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenUsage"];
+                };
+            };
+        };
+    };
+    listFiles: {
+        parameters: {
+            query?: {
+                /** @description Files of this user; empty for the organization's own. */
+                user_id?: string;
+                /** @description Files that runs of this job have made. */
+                job_id?: string;
+                /** @description Entries of a page, at most. */
+                limit?: number;
+                /** @description Entries before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["File"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+        };
+    };
+    uploadFile: {
+        parameters: {
+            query?: {
+                /** @description Its name; that of the form when it is left out, else file. */
+                name?: string;
+            };
+            header?: {
+                /** @description The user whose file it is: only tasks for the same user may use it. Without it, tasks for any user. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": components["schemas"]["FileForm"];
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["File"];
+                };
+            };
+        };
+    };
+    getFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the file. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["File"];
+                };
+            };
+        };
+    };
+    deleteFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the file. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    getFileContent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the file. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
                 };
             };
         };

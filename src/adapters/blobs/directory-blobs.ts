@@ -1,0 +1,93 @@
+/** Keeps the bytes of files below the data directory: `files/<organization>/<name>`. */
+import { constants, createReadStream, existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { copyFile, open, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { makeDirectory, syncToDisk } from '../../kernel/directory.ts';
+import type { BlobSource, Blobs } from './blobs.ts';
+
+/** Where the bytes of a data directory's files are. */
+export const blobsIn = (dataDir: string) => join(dataDir, 'files');
+
+export class DirectoryBlobs implements Blobs {
+  readonly spoolDirectory: string;
+  readonly #directory: string;
+
+  /** With `isAlone` no other process uses the directory: files that an earlier one has left behind are removed. */
+  constructor(dataDir: string, isAlone: boolean) {
+    this.#directory = blobsIn(dataDir);
+    this.spoolDirectory = join(this.#directory, 'arriving');
+    if (isAlone) emptySpool(this.spoolDirectory);
+  }
+
+  async put(key: string, { path }: BlobSource): Promise<void> {
+    const file = join(this.#directory, key);
+    makeDirectory(dirname(file));
+    syncToDisk(path);
+    await rename(path, file);
+    syncToDisk(dirname(file));
+  }
+
+  async read(key: string): Promise<Readable | null> {
+    try {
+      const file = await open(join(this.#directory, key), 'r');
+      return createReadStream('', { fd: file });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  async remove(key: string): Promise<void> {
+    await rm(join(this.#directory, key), { force: true });
+  }
+
+  async close(): Promise<void> {}
+}
+
+function emptySpool(directory: string): void {
+  try {
+    for (const name of readdirSync(directory)) rmSync(join(directory, name), { force: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+}
+
+/**
+ * Copies bytes into a new directory, which is there only once it is whole and on disk; how many. Leaves out those that are
+ * gone, and makes no directory where there are none.
+ */
+export async function copyBlobs(
+  from: string,
+  keys: readonly string[],
+  directory: string,
+): Promise<number> {
+  if (existsSync(directory)) throw new Error(`${directory} is there already: remove it first`);
+  const partial = `${directory}.partial`;
+  rmSync(partial, { recursive: true, force: true });
+  let copied = 0;
+  try {
+    for (const key of keys) {
+      const file = join(partial, key);
+      makeDirectory(dirname(file));
+      if (!(await copyOne(join(from, key), file))) continue;
+      syncToDisk(file);
+      copied += 1;
+    }
+    if (copied > 0) renameSync(partial, directory);
+    return copied;
+  } finally {
+    rmSync(partial, { recursive: true, force: true });
+  }
+}
+
+/** False where it is gone. */
+async function copyOne(from: string, file: string): Promise<boolean> {
+  try {
+    await copyFile(from, file, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
+}

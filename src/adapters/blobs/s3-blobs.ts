@@ -1,0 +1,128 @@
+/**
+ * Keeps the bytes of files in a bucket of S3-compatible storage. Requests are signed with the digest of their body, so the
+ * storage refuses bytes that changed on the way. Nothing is retried here: the caller decides.
+ */
+import { createReadStream } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { AwsV4Signer } from 'aws4fetch';
+import { Agent, type Dispatcher, request } from 'undici';
+import { PlatformError } from '../../kernel/errors.ts';
+import type { BlobSource, Blobs } from './blobs.ts';
+
+export interface S3Settings {
+  /** Under which keys are appended: the endpoint with the bucket, in the path or in the host. */
+  readonly url: string;
+  readonly region: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+/** For a connection, for the start of an answer, and between two pieces of it. */
+const connectMs = 10_000;
+const silenceMs = 60_000;
+const connectionsMax = 64;
+/** Characters of a refusal that the error shows. */
+const shownMax = 300;
+
+export class S3Blobs implements Blobs {
+  readonly spoolDirectory = join(tmpdir(), 'skillwright-files');
+  readonly #settings: S3Settings;
+  readonly #agent: Agent;
+
+  constructor(settings: S3Settings) {
+    this.#settings = settings;
+    this.#agent = new Agent({
+      connect: { timeout: connectMs },
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
+      connections: connectionsMax,
+    });
+  }
+
+  async put(key: string, { path, bytes, sha256 }: BlobSource): Promise<void> {
+    const body = createReadStream(path);
+    try {
+      const answer = await this.#send('PUT', key, sha256, { body, length: bytes });
+      await done(answer, key);
+    } finally {
+      body.destroy();
+    }
+  }
+
+  async read(key: string): Promise<Readable | null> {
+    const answer = await this.#send('GET', key, emptyDigest);
+    if (answer.statusCode === 200) return answer.body;
+    if (answer.statusCode === 404) {
+      await answer.body.dump();
+      return null;
+    }
+    throw await refusalOf(answer, key);
+  }
+
+  async remove(key: string): Promise<void> {
+    await done(await this.#send('DELETE', key, emptyDigest), key, 404);
+  }
+
+  close(): Promise<void> {
+    return this.#agent.close();
+  }
+
+  async #send(
+    method: 'GET' | 'PUT' | 'DELETE',
+    key: string,
+    sha256: string,
+    upload?: { readonly body: Readable; readonly length: number },
+  ): Promise<Dispatcher.ResponseData> {
+    const { url, region, accessKeyId, secretAccessKey } = this.#settings;
+    const signed = await new AwsV4Signer({
+      method,
+      url: `${url}/${key}`,
+      headers: { 'x-amz-content-sha256': sha256 },
+      service: 's3',
+      region,
+      accessKeyId,
+      secretAccessKey,
+    }).sign();
+    const headers: Record<string, string> = Object.fromEntries(signed.headers);
+    if (upload !== undefined) headers['content-length'] = String(upload.length);
+    try {
+      return await request(signed.url, {
+        method,
+        headers,
+        body: upload?.body ?? null,
+        dispatcher: this.#agent,
+      });
+    } catch (cause) {
+      throw unreachable((cause as Error).message, cause);
+    }
+  }
+}
+
+async function done(answer: Dispatcher.ResponseData, key: string, also = 0): Promise<void> {
+  const { statusCode: status } = answer;
+  if ((status < 200 || status > 299) && status !== also) throw await refusalOf(answer, key);
+  await answer.body.dump();
+}
+
+async function refusalOf({ statusCode, body }: Dispatcher.ResponseData, key: string) {
+  let text = '';
+  for await (const piece of body.setEncoding('utf8')) {
+    text += piece;
+    if (text.length > shownMax) break;
+  }
+  return unreachable(`it answered ${statusCode} for ${key}: ${text.slice(0, shownMax)}`);
+}
+
+/** The caller learns that the storage failed; the log has the reason, which may name keys of other organizations. */
+function unreachable(reason: string, cause?: unknown): PlatformError {
+  return new PlatformError(
+    'upstream_unavailable',
+    'The storage of files cannot be used right now',
+    {
+      cause: new Error(`storage of files: ${reason}`, { cause }),
+    },
+  );
+}

@@ -1,0 +1,95 @@
+/**
+ * Writes bytes that arrive to a file of this process, and judges them on the way: their number, their digest, their type.
+ * Never keeps more than a piece in memory. The file is removed when its caller is done with it.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { makeDirectory } from '../../kernel/directory.ts';
+import { PlatformError } from '../../kernel/errors.ts';
+import { headBytes, mediaTypeOf } from '../../kernel/media-type.ts';
+import type { BlobSource } from './blobs.ts';
+
+export interface Spooled extends BlobSource {
+  readonly mediaType: string;
+}
+
+/** Spools a stream and hands it to `use`. Throws `413` for more than `bytesMax`, and reads no further. */
+export async function spool<T>(
+  directory: string,
+  bytes: AsyncIterable<Uint8Array>,
+  { name, bytesMax }: { readonly name: string; readonly bytesMax: number },
+  use: (spooled: Spooled) => Promise<T>,
+): Promise<T> {
+  makeDirectory(directory);
+  const path = join(directory, randomUUID());
+  const judge = new Judge(bytesMax);
+  try {
+    await pipeline(
+      bytes,
+      (pieces: AsyncIterable<Uint8Array>) => judge.read(pieces),
+      createWriteStream(path, { flags: 'wx', mode: 0o600 }),
+    );
+    return await use({ path, ...judge.verdict(name) });
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+class Judge {
+  readonly #bytesMax: number;
+  readonly #hash = createHash('sha256');
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true });
+  #head = Buffer.alloc(0);
+  #bytes = 0;
+  #isText = true;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Passes the pieces on. */
+  async *read(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const piece of pieces) {
+      this.#bytes += piece.length;
+      if (this.#bytes > this.#bytesMax) throw tooLarge(this.#bytesMax);
+      this.#hash.update(piece);
+      if (this.#head.length < headBytes) {
+        this.#head = Buffer.concat([this.#head, piece.subarray(0, headBytes)]).subarray(
+          0,
+          headBytes,
+        );
+      }
+      if (this.#isText) this.#isText = this.#reads(piece);
+      yield piece;
+    }
+  }
+
+  verdict(name: string) {
+    const isText = this.#isText && this.#reads();
+    return {
+      bytes: this.#bytes,
+      sha256: this.#hash.digest('hex'),
+      mediaType: mediaTypeOf(this.#head, isText, name),
+    };
+  }
+
+  /** Whether the bytes so far are text; without a piece, whether no character is cut off. */
+  #reads(piece?: Uint8Array): boolean {
+    if (piece?.includes(0)) return false;
+    try {
+      this.#decoder.decode(piece, { stream: piece !== undefined });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** The refusal of more bytes than a file may have. */
+export function tooLarge(bytesMax: number): PlatformError {
+  const megabytes = Math.floor(bytesMax / 1024 / 1024);
+  return new PlatformError('payload_too_large', `A file may have ${megabytes} MiB (FILE_MAX_MB)`);
+}

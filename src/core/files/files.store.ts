@@ -1,0 +1,235 @@
+/** Every query on files. */
+import { type Selectable, type SqlBool, sql } from 'kysely';
+import { countOf } from '../../adapters/database/count-of.ts';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
+import { idIn, isIn, listValue } from '../../adapters/database/ids-in.ts';
+import { locked } from '../../adapters/database/locked.ts';
+import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import type { FilesTable, FileTotalsTable } from '../../adapters/database/tables.ts';
+
+export type FileRow = Selectable<FilesTable>;
+export type FileTotals = Pick<Selectable<FileTotalsTable>, 'files' | 'bytes'>;
+
+const ofOrganization = (db: Handle, organizationId: string) =>
+  db.kysely.selectFrom('files').where('organization_id', '=', organizationId);
+
+export function findFile(db: Handle, organizationId: string, id: string) {
+  return ofOrganization(db, organizationId).selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+/** The files of these ids, in no order. */
+export function findFiles(db: Handle, organizationId: string, ids: readonly string[]) {
+  return ofOrganization(db, organizationId)
+    .selectAll()
+    .where(idIn(db.dialect, listValue(ids)))
+    .execute();
+}
+
+export interface FileFilters {
+  readonly user_id?: string | null;
+  readonly job_id?: string;
+}
+
+/** A page of files, newest first. The number of all files is that of the totals. */
+export async function listFiles(
+  db: Handle,
+  organizationId: string,
+  { user_id, job_id }: FileFilters,
+  page: PageAsked,
+): Promise<{ data: FileRow[]; total: number }> {
+  let query = ofOrganization(db, organizationId);
+  if (user_id !== undefined) {
+    query = query.where('user_id', user_id === null ? 'is' : '=', user_id);
+  }
+  if (job_id !== undefined) query = query.where('job_id', '=', job_id);
+  const isNarrowed = user_id !== undefined || job_id !== undefined;
+  const total = isNarrowed ? await countOf(query) : (await readTotals(db, organizationId)).files;
+  const data = await query
+    .selectAll()
+    .orderBy('id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  return { data, total };
+}
+
+export async function insertFile(tx: Transaction, row: FileRow): Promise<void> {
+  await tx.insert('files', [row]);
+}
+
+const totalsOf = (db: Handle, organizationId: string) =>
+  db.kysely
+    .selectFrom('file_totals')
+    .select(['files', 'bytes'])
+    .where('organization_id', '=', organizationId);
+
+export async function readTotals(db: Handle, organizationId: string): Promise<FileTotals> {
+  return (await totalsOf(db, organizationId).executeTakeFirst()) ?? { files: 0, bytes: 0 };
+}
+
+/** Makes the totals of an organization, and locks them until the transaction ends. */
+export async function lockTotals(tx: Transaction, organizationId: string): Promise<FileTotals> {
+  await tx.kysely
+    .insertInto('file_totals')
+    .values({ organization_id: organizationId, files: 0, bytes: 0 })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  return await locked(tx.dialect, totalsOf(tx, organizationId)).executeTakeFirstOrThrow();
+}
+
+export async function addToTotals(
+  tx: Transaction,
+  organizationId: string,
+  { files, bytes }: FileTotals,
+): Promise<void> {
+  await tx.kysely
+    .updateTable('file_totals')
+    .set((eb) => ({ files: eb('files', '+', files), bytes: eb('bytes', '+', bytes) }))
+    .where('organization_id', '=', organizationId)
+    .execute();
+}
+
+/** The key of the bytes with a digest; undefined where the organization has none. */
+export async function blobKeyOf(
+  db: Handle,
+  organizationId: string,
+  sha256: string,
+): Promise<string | undefined> {
+  const row = await db.kysely
+    .selectFrom('file_blobs')
+    .select('blob_key')
+    .where('organization_id', '=', organizationId)
+    .where('sha256', '=', sha256)
+    .executeTakeFirst();
+  return row?.blob_key;
+}
+
+export async function insertBlob(
+  tx: Transaction,
+  { organization_id, sha256, blob_key, bytes }: FileRow,
+): Promise<void> {
+  await tx.insert('file_blobs', [{ organization_id, sha256, blob_key, bytes }]);
+}
+
+/** Records bytes that may be removed from `dueAt` on. */
+export async function insertGarbage(
+  tx: Transaction,
+  keys: readonly string[],
+  dueAt: number,
+): Promise<void> {
+  await tx.kysely
+    .insertInto('file_garbage')
+    .values(keys.map((blob_key) => ({ blob_key, due_at: dueAt })))
+    .onConflict((conflict) => conflict.column('blob_key').doUpdateSet({ due_at: dueAt }))
+    .execute();
+}
+
+export async function deleteGarbage(tx: Transaction, keys: readonly string[]): Promise<void> {
+  await tx.kysely
+    .deleteFrom('file_garbage')
+    .where(isIn(tx.dialect, sql.ref('blob_key'), listValue(keys)))
+    .execute();
+}
+
+/** Removes the record that bytes may be removed; false where that may be before `until`. */
+export async function keepBlob(tx: Transaction, key: string, until: number): Promise<boolean> {
+  const rows = await tx.kysely
+    .deleteFrom('file_garbage')
+    .where('blob_key', '=', key)
+    .where('due_at', '>', until)
+    .returning('blob_key')
+    .execute();
+  return rows.length > 0;
+}
+
+export async function dueGarbage(db: Handle, now: number, limit: number): Promise<string[]> {
+  const rows = await db.kysely
+    .selectFrom('file_garbage')
+    .select('blob_key')
+    .where('due_at', '<=', now)
+    .orderBy('due_at')
+    .limit(limit)
+    .execute();
+  return rows.map(({ blob_key }) => blob_key);
+}
+
+/** Which files to delete: of one organization, or those that have expired. */
+export type Deletion =
+  | { readonly organizationId: string; readonly id: string }
+  | { readonly organizationId: string; readonly userId: string }
+  | { readonly organizationId: string; readonly jobIds: readonly string[] }
+  | { readonly expiredAt: number };
+
+/** The organizations of the next files to delete, and their ids: at most `limit`. */
+export function filesToDelete(db: Handle, which: Deletion, limit: number) {
+  const query = db.kysely.selectFrom('files').select(['id', 'organization_id']).limit(limit);
+  if ('expiredAt' in which) {
+    return query.where('expires_at', '<=', which.expiredAt).orderBy('expires_at').execute();
+  }
+  const own = query.where('organization_id', '=', which.organizationId);
+  if ('id' in which) return own.where('id', '=', which.id).execute();
+  if ('userId' in which) return own.where('user_id', '=', which.userId).execute();
+  return own
+    .where('job_id', 'is not', null)
+    .where(isIn(db.dialect, sql.ref('job_id'), listValue(which.jobIds)))
+    .execute();
+}
+
+/** Deletes files of an organization whose totals are locked; what they were. */
+export function deleteFiles(tx: Transaction, organizationId: string, ids: readonly string[]) {
+  return tx.kysely
+    .deleteFrom('files')
+    .where('organization_id', '=', organizationId)
+    .where(idIn(tx.dialect, listValue(ids)))
+    .returning(['id', 'bytes', 'blob_key'])
+    .execute();
+}
+
+/** Deletes, of these bytes of an organization whose totals are locked, those that no file names; their keys. */
+export async function deleteUnused(
+  tx: Transaction,
+  organizationId: string,
+  keys: readonly string[],
+): Promise<string[]> {
+  const isNamed = sql<SqlBool>`exists (select 1 from files where files.blob_key = file_blobs.blob_key)`;
+  const rows = await tx.kysely
+    .deleteFrom('file_blobs')
+    .where('organization_id', '=', organizationId)
+    .where(isIn(tx.dialect, sql.ref('blob_key'), listValue(keys)))
+    .where((eb) => eb.not(isNamed))
+    .returning('blob_key')
+    .execute();
+  return rows.map(({ blob_key }) => blob_key);
+}
+
+/** Has files kept until `expiresAt` at least. */
+export async function prolongFiles(
+  tx: Transaction,
+  organizationId: string,
+  ids: readonly string[],
+  expiresAt: number,
+): Promise<void> {
+  await tx.kysely
+    .updateTable('files')
+    .set({ expires_at: expiresAt })
+    .where('organization_id', '=', organizationId)
+    .where(idIn(tx.dialect, listValue(ids)))
+    .where(sql<SqlBool>`expires_at < ${expiresAt}`)
+    .execute();
+}
+
+/** Files of a user after `after`, by id. */
+export function filesOfUser(
+  db: Handle,
+  { organizationId, userId }: { readonly organizationId: string; readonly userId: string },
+  after: string,
+  limit: number,
+) {
+  return ofOrganization(db, organizationId)
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}

@@ -1,0 +1,328 @@
+/**
+ * Files of an organization: their rows, and the bytes that the rows name. Bytes are stored once for each digest. They are on
+ * record before they are stored and until they are removed (`file_garbage`), so a crash leaves none behind; the totals
+ * of the organization are locked by everything that adds or deletes files, so caps are exact and bytes in use stay.
+ * Never holds a file in memory.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import type { BlobSource, Blobs } from '../../adapters/blobs/blobs.ts';
+import { type Spooled, spool, tooLarge } from '../../adapters/blobs/spool.ts';
+import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import { type Clock, timestamp } from '../../kernel/clock.ts';
+import { notFound, PlatformError } from '../../kernel/errors.ts';
+import { isId, newId } from '../../kernel/ids.ts';
+import type { Logger } from '../../kernel/log.ts';
+import type { Config } from '../config/config.ts';
+import type { Context } from '../context/context.ts';
+import {
+  addToTotals,
+  blobKeyOf,
+  type Deletion,
+  deleteFiles,
+  deleteGarbage,
+  deleteUnused,
+  dueGarbage,
+  type FileFilters,
+  type FileRow,
+  type FileTotals,
+  filesOfUser,
+  filesToDelete,
+  findFile,
+  findFiles,
+  insertBlob,
+  insertFile,
+  insertGarbage,
+  keepBlob,
+  listFiles,
+  lockTotals,
+  prolongFiles,
+  readTotals,
+} from './files.store.ts';
+
+export type { FileRow } from './files.store.ts';
+
+const dayMs = 86_400_000;
+const megabyte = 1024 * 1024;
+/** For the storage of bytes, and for the commit after it, which ends before a purge removes them. */
+const intentMs = 3_600_000;
+const commitMs = 60_000;
+/** Files, or bytes of files, that are deleted at a time. */
+const batchMax = 100;
+const filesReadMax = 50;
+
+/** Whose a new file is. */
+export interface FileOwner {
+  readonly organizationId: string;
+  readonly userId: string | null;
+  readonly jobId: string | null;
+  /** Where it was fetched from. */
+  readonly sourceUrl?: string;
+}
+
+export class Files {
+  readonly #blobs: Blobs | null;
+  readonly #config: Config;
+  readonly #database: Database;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+
+  /** `blobs` is null where the processes share no storage. */
+  constructor({ config, database, clock, log }: Context, blobs: Blobs | null) {
+    this.#config = config;
+    this.#database = database;
+    this.#clock = clock;
+    this.#log = log;
+    this.#blobs = blobs;
+  }
+
+  /** Bytes of one file. */
+  get bytesMax(): number {
+    return this.#config.fileMaxMb * megabyte;
+  }
+
+  /** Throws unless the organization may have a file more, of `bytes` where they are known: before they are read. */
+  async requireRoom(organizationId: string, bytes: number): Promise<void> {
+    this.#requireBlobs();
+    if (bytes > this.bytesMax) throw tooLarge(this.bytesMax);
+    this.#requireFit(await readTotals(this.#database.read, organizationId), bytes);
+  }
+
+  /** Keeps bytes as a file. Throws `413` for too many, `409` above the caps of the organization. */
+  async create(owner: FileOwner, name: string, bytes: AsyncIterable<Uint8Array>): Promise<FileRow> {
+    const blobs = this.#requireBlobs();
+    const { bytesMax } = this;
+    return await spool(blobs.spoolDirectory, bytes, { name, bytesMax }, (spooled) =>
+      this.#keep(blobs, owner, name, spooled),
+    );
+  }
+
+  async #keep(blobs: Blobs, owner: FileOwner, name: string, spooled: Spooled): Promise<FileRow> {
+    const { organizationId } = owner;
+    const { sha256, bytes, mediaType } = spooled;
+    const now = this.#clock.now();
+    const row = {
+      id: newId(),
+      organization_id: organizationId,
+      name,
+      media_type: mediaType,
+      bytes,
+      sha256,
+      user_id: owner.userId,
+      job_id: owner.jobId,
+      source_url: owner.sourceUrl ?? null,
+      created_at: now,
+      expires_at: this.#expiryFrom(now),
+    };
+    const known = await blobKeyOf(this.#database.read, organizationId, sha256);
+    if (known !== undefined) {
+      const kept = await this.#database.write((tx) =>
+        this.#insert(tx, { ...row, blob_key: known }),
+      );
+      if (kept !== null) return kept;
+      // The last file of these bytes was deleted meanwhile.
+    }
+    const stored = await this.#store(blobs, organizationId, spooled);
+    const kept = await this.#database.write((tx) => this.#insert(tx, { ...row, blob_key: stored }));
+    if (kept !== null) return kept;
+    throw new PlatformError('service_unavailable', 'The file took too long to be stored', {
+      retryAfter: 1,
+    });
+  }
+
+  /** Stores bytes under a new key, which is garbage until a row names it. */
+  async #store(blobs: Blobs, organizationId: string, source: BlobSource): Promise<string> {
+    const key = `${organizationId}/${source.sha256}-${randomBytes(4).toString('hex')}`;
+    const dueAt = this.#clock.now() + intentMs;
+    await this.#database.write((tx) => insertGarbage(tx, [key], dueAt));
+    await blobs.put(key, source);
+    return key;
+  }
+
+  /** Inserts a row whose bytes are stored; null where they may be removed already. */
+  async #insert(tx: Transaction, row: FileRow): Promise<FileRow | null> {
+    const { organization_id: organizationId, bytes } = row;
+    this.#requireFit(await lockTotals(tx, organizationId), bytes);
+    const known = await blobKeyOf(tx, organizationId, row.sha256);
+    const kept = { ...row, blob_key: known ?? row.blob_key };
+    if (known === undefined) {
+      if (!(await keepBlob(tx, row.blob_key, this.#clock.now() + commitMs))) return null;
+      await insertBlob(tx, kept);
+    } else if (known !== row.blob_key) {
+      // Another request was sooner to store the same bytes.
+      await insertGarbage(tx, [row.blob_key], this.#clock.now());
+    }
+    await insertFile(tx, kept);
+    await addToTotals(tx, organizationId, { files: 1, bytes });
+    return kept;
+  }
+
+  #requireFit({ files, bytes }: FileTotals, more: number): void {
+    const { filesMax, filesMaxMb } = this.#config;
+    const refuse = (has: string, variable: string) =>
+      new PlatformError(
+        'conflict',
+        `The organization has ${has}, which is as many as it may have (${variable}): delete files first`,
+      );
+    if (files >= filesMax) throw refuse(`${filesMax.toLocaleString('en-US')} files`, 'FILES_MAX');
+    if (bytes + more > filesMaxMb * megabyte) {
+      throw refuse(`${filesMaxMb.toLocaleString('en-US')} MiB of files`, 'FILES_MAX_MB');
+    }
+  }
+
+  #expiryFrom(now: number): number {
+    return now + this.#config.fileRetentionDays * dayMs;
+  }
+
+  #requireBlobs(): Blobs {
+    if (this.#blobs !== null) return this.#blobs;
+    throw new PlatformError(
+      'conflict',
+      'This platform keeps no files: its processes share no storage. Set FILES_S3_URL',
+    );
+  }
+
+  /** `404` where there is no such file, or it has expired. */
+  async find(organizationId: string, id: string): Promise<FileRow> {
+    const row = isId(id) ? await findFile(this.#database.read, organizationId, id) : undefined;
+    if (row === undefined || row.expires_at <= this.#clock.now()) throw notFound('File');
+    return row;
+  }
+
+  /** The bytes of a file. The caller reads the stream or destroys it. */
+  async open({ blob_key, id }: Pick<FileRow, 'blob_key' | 'id'>): Promise<Readable> {
+    const bytes = await this.#requireBlobs().read(blob_key);
+    if (bytes !== null) return bytes;
+    // Deleted meanwhile, or the storage has lost it.
+    this.#log.warn({ file_id: id }, 'the bytes of a file are not in the storage');
+    throw notFound('File');
+  }
+
+  list(organizationId: string, filters: FileFilters, page: PageAsked) {
+    return listFiles(this.#database.read, organizationId, filters, page);
+  }
+
+  /** Deletes a file; `404` where there is none. */
+  async remove(organizationId: string, id: string): Promise<void> {
+    await this.find(organizationId, id);
+    await this.#deleteAll({ organizationId, id }, () => false);
+  }
+
+  /** Deletes files of a user, and those that the jobs made, until `isLate`; how many. Throws where bytes cannot be removed. */
+  eraseUser(organizationId: string, userId: string, isLate: () => boolean): Promise<number> {
+    return this.#deleteAll({ organizationId, userId }, isLate);
+  }
+
+  eraseOfJobs(
+    organizationId: string,
+    jobIds: readonly string[],
+    isLate: () => boolean,
+  ): Promise<number> {
+    return jobIds.length === 0
+      ? Promise.resolve(0)
+      : this.#deleteAll({ organizationId, jobIds }, isLate);
+  }
+
+  /** Deletes expired files, and bytes that no file names. */
+  async purge(): Promise<void> {
+    if (this.#blobs === null) return;
+    await this.#deleteAll({ expiredAt: this.#clock.now() }, () => false);
+    for (;;) {
+      const keys = await dueGarbage(this.#database.read, this.#clock.now(), batchMax);
+      await this.#removeBytes(keys);
+      if (keys.length < batchMax) return;
+    }
+  }
+
+  async #deleteAll(which: Deletion, isLate: () => boolean): Promise<number> {
+    let deleted = 0;
+    for (;;) {
+      const found = await filesToDelete(this.#database.read, which, batchMax);
+      for (const [organizationId, rows] of Map.groupBy(found, (row) => row.organization_id)) {
+        const ids = rows.map(({ id }) => id);
+        const gone = await this.#database.write((tx) => this.#delete(tx, organizationId, ids));
+        deleted += gone.files;
+        await this.#removeBytes(gone.keys);
+      }
+      if (found.length < batchMax || isLate()) return deleted;
+    }
+  }
+
+  async #delete(tx: Transaction, organizationId: string, ids: readonly string[]) {
+    await lockTotals(tx, organizationId);
+    const rows = await deleteFiles(tx, organizationId, ids);
+    const named = rows.map(({ blob_key }) => blob_key);
+    const keys = await deleteUnused(tx, organizationId, named);
+    if (keys.length > 0) await insertGarbage(tx, keys, this.#clock.now());
+    const bytes = rows.reduce((sum, row) => sum + Number(row.bytes), 0);
+    await addToTotals(tx, organizationId, { files: -rows.length, bytes: -bytes });
+    return { files: rows.length, keys };
+  }
+
+  /** Removes bytes that are garbage. What fails stays on record, and the next purge tries it again. */
+  async #removeBytes(keys: readonly string[]): Promise<void> {
+    if (keys.length === 0) return;
+    const blobs = this.#requireBlobs();
+    for (const key of keys) await blobs.remove(key);
+    await this.#database.write((tx) => deleteGarbage(tx, keys));
+  }
+
+  /** All files of a user with their bytes, by id. */
+  async *ofUser(
+    organizationId: string,
+    userId: string,
+  ): AsyncGenerator<{ readonly file: FileRow; readonly bytes: Readable }> {
+    for (let after = ''; ; ) {
+      const user = { organizationId, userId };
+      const files = await filesOfUser(this.#database.read, user, after, filesReadMax);
+      for (const file of files) {
+        const bytes = await this.#blobs?.read(file.blob_key);
+        // Deleted meanwhile.
+        if (bytes) yield { file, bytes };
+      }
+      const last = files.at(-1);
+      if (last === undefined) return;
+      after = last.id;
+    }
+  }
+
+  /**
+   * The files of a request that names them, in its order: each of the organization itself or of the user. Throws
+   * `404` for any other, so that no user learns of files of others.
+   */
+  async ofRequest(
+    organizationId: string,
+    userId: string | null,
+    ids: readonly string[],
+  ): Promise<FileRow[]> {
+    if (ids.length === 0) return [];
+    const rows = await findFiles(this.#database.read, organizationId, ids.filter(isId));
+    const now = this.#clock.now();
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((id) => {
+      const row = byId.get(id);
+      const isOpen = row !== undefined && (row.user_id === null || row.user_id === userId);
+      if (!isOpen || row.expires_at <= now) throw notFound(`File ${id}`);
+      return row;
+    });
+  }
+
+  /** Keeps files for as long as a new one: they are used. */
+  prolong(tx: Transaction, organizationId: string, ids: readonly string[]): Promise<void> {
+    return prolongFiles(tx, organizationId, ids, this.#expiryFrom(this.#clock.now()));
+  }
+}
+
+/** A file as the API shows it. */
+export const fileView = (row: FileRow) => ({
+  id: row.id,
+  name: row.name,
+  media_type: row.media_type,
+  bytes: Number(row.bytes),
+  sha256: row.sha256,
+  user_id: row.user_id,
+  job_id: row.job_id,
+  created_at: timestamp(row.created_at),
+  expires_at: timestamp(row.expires_at),
+});
