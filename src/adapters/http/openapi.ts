@@ -10,6 +10,7 @@ import { digestOf } from '../../kernel/digest.ts';
 import { lazily } from '../../kernel/lazy.ts';
 import { callerOf } from './authenticate.ts';
 import { type OpenApiDocument, shareComponents } from './openapi-components.ts';
+import { ownCompilers } from './own-compilers.ts';
 import { apiRefusals } from './refusals.ts';
 import { carries } from './response-headers.ts';
 import { FreeObject, Words } from './schemas.ts';
@@ -137,7 +138,7 @@ export function createOpenApi(
 
 async function generate(version: string, routes: (server: Server) => void) {
   const { default: swagger } = await import('@fastify/swagger');
-  const server = Fastify({ exposeHeadRoutes: false });
+  const server = Fastify({ exposeHeadRoutes: false, schemaController: ownCompilers });
   // This server handles no requests, so it needs no validators or serializers.
   server.setValidatorCompiler(() => () => true);
   server.setSerializerCompiler(() => () => '');

@@ -28,6 +28,7 @@ import {
 } from './errors.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { OutageLevels } from './outage-levels.ts';
+import { ownCompilers } from './own-compilers.ts';
 import { queryHook, queryReader } from './query.ts';
 import { authorityOf, isAuthority, routedUrl } from './url.ts';
 
@@ -85,6 +86,7 @@ export function createServer(
     },
     frameworkErrors: (error, request, reply) => void refuse(error, request, reply),
     clientErrorHandler: answerClientError,
+    schemaController: ownCompilers,
   }).withTypeProvider<TypeBoxTypeProvider>();
   server.server.on('connect', (_request, socket) => refuseTunnel(socket));
   // An unknown `Expect` header is ignored, because Node's own refusal has no body.
