@@ -13,14 +13,10 @@ import { fileURLToPath } from 'node:url';
 
 /**
  * The platform's own flags: those of `npm start`, which a package does not have. scripts/deploy.test.ts compares them.
- * With pretenuring V8 soon puts the objects of runs straight into the old generation, where all that they refer to
- * follows them and waits for the next marking of the whole heap.
+ * A young generation that has its size from the beginning is collected less often during the start. Most other flags of
+ * V8 would make Node compile its own modules at each start (src/kernel/heap.ts sets those).
  */
-const flags = [
-  '--no-allocation-site-pretenuring',
-  '--max-semi-space-size=8',
-  '--heap-growing-percent=60',
-];
+const flags = ['--min-semi-space-size=8', '--max-semi-space-size=8'];
 /** The oldest Node that runs it, where none is installed with it. */
 const oldestNode = 24;
 

@@ -5,7 +5,7 @@
 
 const runModule = '--run-module';
 /** The executable starts every process with the flags of the platform itself; these take back what is not for all. */
-const ownFlags = ['--allocation-site-pretenuring', '--heap-growing-percent=0'];
+const ownFlags = ['--min-semi-space-size=0'];
 
 /** Whether this is the single executable. */
 export function isExecutable(): boolean {

@@ -105,8 +105,8 @@ test('runs the skills of a folder, with the packages beside them, and shows cons
     const { flags } = (body as { output: { flags: string[] } }).output;
     expect(flags).toContain('--max-old-space-size=300');
     // The last one counts: the platform's own flags are not for executors.
-    expect(flags.findLast((flag) => flag.startsWith('--heap-growing'))).toBe(
-      '--heap-growing-percent=0',
+    expect(flags.findLast((flag) => flag.startsWith('--min-semi-space'))).toBe(
+      '--min-semi-space-size=0',
     );
   }
   for (const path of ['/console/', '/docs', '/docs/scalar.js', '/docs/guide/start']) {

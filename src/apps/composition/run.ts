@@ -18,7 +18,7 @@ import { runningVersion } from '../../core/config/version.ts';
 import { type ExecutorPool, startExecutorPool } from '../../core/executors/pool.ts';
 import type { PoolOptions } from '../../core/executors/pool-options.ts';
 import type { LoadPlan } from '../../core/skills/sources/load-plan.ts';
-import { compactHeapSoon } from '../../kernel/compact-heap.ts';
+import { compactHeapSoon, limitHeapGrowth } from '../../kernel/heap.ts';
 import { createLogger, type Logger } from '../../kernel/log.ts';
 import { ConsoleFiles } from '../console/files.ts';
 import type { App } from './app.ts';
@@ -140,6 +140,7 @@ async function start(
     ...(consoleFiles && { consoleFiles }),
     log,
   });
+  limitHeapGrowth();
   reloadOnSignal(app, log);
   const { offerReplacement } = await import('./replacement.ts');
   await offerReplacement({ app, config, isShared: config.redisUrl !== null, environment, log });

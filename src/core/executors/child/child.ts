@@ -8,7 +8,7 @@
  */
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
-import { compactHeapSoon } from '../../../kernel/compact-heap.ts';
+import { compactHeapSoon } from '../../../kernel/heap.ts';
 import { provideAuthorModule } from '../../skills/sources/author-module.ts';
 import { SkillLoadError } from '../../skills/sources/load-error.ts';
 import type { LoadPlan } from '../../skills/sources/load-plan.ts';
