@@ -3,6 +3,7 @@
  * images and tests run it; a start without a bundle runs the sources. Executors and sandboxed processes run the
  * sources, because skills import parts of them.
  */
+import { execFile } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -15,11 +16,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { bundles, freshBundle, recordFile, recordSources, root } from '../src/apps/start/bundle.ts';
 import { runOutput, writeBundle } from './bundling.ts';
 
-/** A running program loads parts of its bundle later, so earlier bundles are kept; each has 9 MB. */
+/** A running program loads parts of its bundle later, so earlier bundles are kept; each has 20 MB. */
 const keptMax = 10;
+const recordingMs = 60_000;
 
 if (freshBundle() === null) await bundle();
 
@@ -31,6 +34,7 @@ async function bundle(): Promise<void> {
   const fresh = mkdtempSync(join(bundles, 'new-'));
   try {
     await write(fresh);
+    await recordCode(fresh);
     if (recordSources().times !== sources.times) throw new Error('the sources changed meanwhile');
     // An image is built by root, and run by another user.
     chmodSync(fresh, 0o755);
@@ -51,6 +55,16 @@ async function write(directory: string): Promise<void> {
     output: runOutput,
     entries: { run: 'src/apps/composition/run.ts' },
   });
+}
+
+/** A start without the code takes longer, and is the same otherwise. */
+async function recordCode(directory: string): Promise<void> {
+  const script = join(root, 'scripts/record-code.ts');
+  try {
+    await promisify(execFile)(process.execPath, [script, directory], { timeout: recordingMs });
+  } catch (error) {
+    console.warn(`The bundle has no compiled code: ${(error as Error).message}`);
+  }
 }
 
 function removeOld(): void {

@@ -19,6 +19,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
+import { packagedBundle } from '../../src/apps/start/bundle.ts';
 import { declarationsOf, readPackages } from './bundled.ts';
 import { clientManifest, type Manifest, platformManifest } from './manifest.ts';
 import { stageProgram } from './program.ts';
@@ -78,6 +79,8 @@ async function stagePlatform(): Promise<void> {
   chmodSync(join(platform, 'bin/skillwright.js'), 0o755);
   for (const name of ['LICENSE', 'CHANGELOG.md']) cpSync(join(root, name), join(platform, name));
   cpSync(join(import.meta.dirname, 'skillwright.md'), join(platform, 'README.md'));
+  // As for this system; V8 does not take it on others, where a first start compiles the program.
+  await runNode('scripts/record-code.ts', join(platform, packagedBundle));
 }
 
 /** The declarations of the platform alone, which take a tenth of the whole. */

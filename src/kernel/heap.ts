@@ -6,7 +6,10 @@ import { runInNewContext } from 'node:vm';
  * With pretenuring V8 soon puts the objects of runs straight into the old generation, where all that they refer to
  * follows them and waits for the next marking of the whole heap.
  */
-const growth = ['--no-allocation-site-pretenuring', '--heap-growing-percent=60'];
+const growth = {
+  limited: ['--no-allocation-site-pretenuring', '--heap-growing-percent=60'],
+  default: ['--allocation-site-pretenuring', '--heap-growing-percent=0'],
+};
 /** For what is still loaded after the start, and for the first requests. */
 const delayMs = 2_000;
 
@@ -15,7 +18,15 @@ const delayMs = 2_000;
  * code that Node brings of its own modules, and compiles each of them again.
  */
 export function limitHeapGrowth(): void {
-  for (const flag of growth) setFlagsFromString(flag);
+  for (const flag of growth.limited) setFlagsFromString(flag);
+}
+
+/**
+ * Has V8 take compiled code as before `limitHeapGrowth`.
+ * @public For scripts/record-code.ts.
+ */
+export function allowHeapGrowth(): void {
+  for (const flag of growth.default) setFlagsFromString(flag);
 }
 
 /**

@@ -38,6 +38,8 @@ interface RunMode {
   readonly isAuthoring?: boolean;
   /** Whether this is a bundle of the sources. */
   readonly isBundled?: boolean;
+  /** Whether this start is made to record its compiled code. */
+  readonly isRecorded?: boolean;
 }
 
 /** Starts everything; ends the process with one clear sentence when it cannot. */
@@ -86,7 +88,7 @@ function stopWithParent(): void {
 async function start(
   config: Config,
   environment: NodeJS.ProcessEnv,
-  { isAuthoring = false, isBundled = false }: RunMode,
+  { isAuthoring = false, isBundled = false, isRecorded = false }: RunMode,
   predecessor: Predecessor | null,
 ): Promise<void> {
   const log = await loggerOf(config);
@@ -156,7 +158,7 @@ async function start(
       'this start ran the sources: npm install, or node scripts/bundle.ts, bundles them, and a start of a bundle takes half the time',
     );
   }
-  consoleFiles?.prepare();
+  if (!isRecorded) consoleFiles?.prepare();
 }
 
 /** `npm install --omit=dev` leaves it out. */

@@ -23,6 +23,7 @@ const others = [
   'tsconfig.json',
   'scripts/bundle.ts',
   'scripts/bundling.ts',
+  'scripts/record-code.ts',
 ];
 
 /** The state of the sources when a bundle was made. */
