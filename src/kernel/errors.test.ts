@@ -54,6 +54,7 @@ describe('the table of error codes', () => {
       'cancelled',
       'expired',
       'missing_credentials',
+      'model_refused',
       'output_invalid',
       'replaced',
       'replay_diverged',

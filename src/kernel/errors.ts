@@ -37,6 +37,7 @@ export const runErrorCodes = [
   'missing_credentials',
   'upstream_unavailable',
   'budget_exceeded',
+  'model_refused',
   'replay_diverged',
   'worker_lost',
   'cancelled',

@@ -113,16 +113,74 @@ test('the models are asked in order, and the last one as often as without fallba
   expect(asked).toEqual(['first', 'second', 'third', 'third', 'third']);
 });
 
+test('no other model is asked where the provider refuses the request itself', async () => {
+  const thinker = await fallen('openai/first');
+  const asked = scripted({ first: { fault: { status: 400 } }, second });
+
+  expect(await thinker.task('Think')).toMatchObject({
+    status: 'failed',
+    attempt: 1,
+    error: { code: 'skill_execution_failed' },
+  });
+  expect(asked).toEqual(['first']);
+});
+
+const saying = (message: string, more: object = {}) => ({ error: { message, ...more } });
+
 test.each<[string, Fault]>([
-  ['refuses the request', { status: 400 }],
-  ['does not know the model', { status: 404 }],
-  ['does not accept the key', { status: 401 }],
-])('no other model is asked where the provider %s', async (_, fault) => {
+  ['names the model in a 400', { status: 400, body: saying('first has been retired') }],
+  [
+    'names the parameter of the model in a 400',
+    { status: 400, body: saying('not permitted', { param: 'model' }) },
+  ],
+  ['does not accept the key (401)', { status: 401 }],
+  ['has no credit left (402)', { status: 402 }],
+  ['does not permit the model (403)', { status: 403 }],
+  ['does not know the model (404)', { status: 404 }],
+])('another model is asked, once in a turn, where the provider %s', async (_, fault) => {
   const thinker = await fallen('openai/first');
   const asked = scripted({ first: { fault }, second });
 
-  expect(await thinker.task('Think')).toMatchObject({ status: 'failed', attempt: 1 });
-  expect(asked).toEqual(['first']);
+  const job = await thinker.task('Think');
+
+  expect(job).toMatchObject({ status: 'completed', attempt: 1, output: { answer: 'Second.' } });
+  expect(asked).toEqual(['first', 'second']);
+  const events = await (await thinker.follow(job.job_id)).ended;
+  const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
+  expect(logs).toContainEqual(expect.stringMatching(/anthropic\/second is asked in its place$/));
+});
+
+test('a job whose every model failed says what each of them said', async () => {
+  const refusing = (message: string): Reply => ({ fault: { status: 400, body: saying(message) } });
+  const cases: [Record<string, Reply>, { code: string; attempt: number }][] = [
+    [
+      {
+        first: { fault: { status: 401 } },
+        second: refusing('second is retired'),
+        third: { fault: { status: 503 } },
+      },
+      { code: 'upstream_unavailable', attempt: 3 },
+    ],
+    [
+      {
+        first: { fault: { status: 404, body: saying('who is first?') } },
+        second: refusing('second is retired'),
+        third: { fault: { status: 402, body: saying('third has to be paid') } },
+      },
+      { code: 'skill_execution_failed', attempt: 1 },
+    ],
+  ];
+  for (const [replies, { code, attempt }] of cases) {
+    const thinker = await fallen('openai/first');
+    scripted(replies);
+
+    const job = await thinker.task('Think');
+
+    expect(job).toMatchObject({ status: 'failed', attempt, error: { code } });
+    expect(job.error.message).toMatch(
+      /^No model answered\. openai\/first: .*\(40[14]\).*anthropic\/second: .*second is retired.*openai\/third: /,
+    );
+  }
 });
 
 test('a setting that the provider refuses is one that the next model may take', async () => {
@@ -188,13 +246,38 @@ test('an empty answer is none: the next model is asked, and without one the job 
   }
 });
 
-test('no other model is asked where the filter of the provider withheld the answer', async () => {
-  const thinker = await fallen('openai/first');
-  const asked = scripted({ first: { text: 'Some', finish: 'content-filter' }, second });
+test.each<[string, Reply, string]>([
+  [
+    'the filter of the provider withheld the answer',
+    { text: 'Some', finish: 'content-filter' },
+    'openai/first, or the filter of its provider, refused to answer: Some',
+  ],
+  [
+    'the model refuses to answer',
+    { text: 'I cannot help with that.', isRefusal: true },
+    'openai/first refused to answer: I cannot help with that.',
+  ],
+])(
+  'the job fails with model_refused, and no other model is asked, where %s',
+  async (_, reply, message) => {
+    const thinker = await fallen('openai/first');
+    const usage = { prompt: 20, completion: 3 };
+    const asked = scripted({ first: { ...reply, usage }, second });
 
-  expect(await thinker.task('Think')).toMatchObject({ status: 'failed' });
-  expect(asked).toEqual(['first']);
-});
+    const job = await thinker.task('Think');
+
+    expect(job).toMatchObject({
+      status: 'failed',
+      attempt: 1,
+      error: { code: 'model_refused', message },
+      token_stats: { total_tokens: 23 },
+    });
+    expect(asked).toEqual(['first']);
+    expect(await thinker.steps(job.job_id)).toMatchObject([
+      { status: 'failed', error: { code: 'model_refused' } },
+    ]);
+  },
+);
 
 test('nothing of a broken answer is in the answer, its message, its tokens or its events', async () => {
   const thinker = await fallen('openai/first');

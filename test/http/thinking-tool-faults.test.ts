@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callingTools, type Reply } from '../support/scripted-provider.ts';
+import { callingTools, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
 import { acting, play } from '../support/staged.ts';
 import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
 
@@ -12,6 +12,11 @@ afterAll(() => world.stop());
 
 const wordCount = toolNamed('text/v1.0/word-count');
 const played = toolNamed(play);
+
+/** Whether a request forbids calls of tools. */
+const isForbidden = ({ tool_choice, toolConfig }: ScriptedRequest['body']) =>
+  [tool_choice, tool_choice?.type].includes('none') ||
+  toolConfig?.functionCallingConfig.mode === 'NONE';
 
 const since = (before: number) => world.provider.requests.slice(before);
 const soFar = () => world.provider.requests.length;
@@ -97,6 +102,33 @@ describe.each(['openai/test', 'anthropic/test'])('an error of a tool with %s', (
   });
 
   test.each([
+    ['in its arguments', '{"text": "one tw'],
+    ['before its arguments', ''],
+  ])('is reported to the model: a call that the limit of the answer cut %s', async (_, input) => {
+    const thinker = await newThinker(world.platform, { model, skills: ['text/*'] });
+    const before = soFar();
+    world.provider.script(({ toolResults }) =>
+      toolResults.length > 0
+        ? { text: 'I see.' }
+        : {
+            toolCalls: [
+              { name: wordCount, input: { text: 'one two' } },
+              { name: 'recall', input },
+            ],
+            finish: 'length',
+          },
+    );
+
+    const job = await thinker.task('Do it');
+
+    expect(job).toMatchObject({ error: null, status: 'completed', output: { answer: 'I see.' } });
+    expect(since(before)[1]?.toolResults).toEqual([
+      expect.stringContaining('"words":2'),
+      expect.stringMatching(/cut at 4096 tokens.*was not called.*shorter arguments/),
+    ]);
+  });
+
+  test.each([
     ['1 MB', 1_000_000, 'x'],
     ['1 MB of characters of three bytes', 333_333, '語'],
     ['2 MB', 2_000_000, 'x'],
@@ -171,6 +203,48 @@ describe('a model that calls tools without end', () => {
     expect(since(before)).toHaveLength(turnsMax);
     const calls = (await steps(job.job_id)).filter(({ kind }) => kind === 'model');
     expect(calls.map(({ turn }) => turn)).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  test.each(['openai/test', 'anthropic/test'])(
+    'has to answer in its last turn, without a tool: %s',
+    async (model) => {
+      const { task, steps } = await newThinker(world.platform, { model, skills: ['text/*'] });
+      const before = soFar();
+      world.provider.script(({ body }) =>
+        isForbidden(body)
+          ? { text: 'So far: x.' }
+          : { toolCalls: [{ name: wordCount, input: { text: 'x' } }] },
+      );
+
+      const job = await task('Never end', { max_turns: 3 });
+
+      expect(job).toMatchObject({
+        status: 'completed',
+        output: { answer: 'So far: x.' },
+      });
+      const asked = since(before);
+      expect(asked.map(({ body }) => isForbidden(body))).toEqual([false, false, true]);
+      // Providers refuse calls of tools that the request does not have.
+      expect(asked[2]?.tools).toContain(wordCount);
+      const said = (at: number) => JSON.stringify(asked[at]?.messages.at(-1));
+      expect(said(2)).toContain('This is the last turn');
+      expect(said(1)).not.toContain('This is the last turn');
+      expect((await steps(job.job_id)).map(({ status }) => status)).toEqual(
+        Array.from({ length: 5 }, () => 'completed'),
+      );
+    },
+  );
+
+  test('that calls a tool in its last turn all the same has answered with its text', async () => {
+    const { task, steps } = await newThinker(world.platform, { skills: ['text/*'] });
+    const call = { name: wordCount, input: { text: 'x' } };
+    world.provider.script(() => ({ text: 'So far: x.', toolCalls: [call] }));
+
+    const job = await task('Never end', { max_turns: 2 });
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'So far: x.' } });
+    const kinds = (await steps(job.job_id)).map(({ kind }) => kind);
+    expect(kinds).toEqual(['model', 'tool', 'model']);
   });
 
   test('is stopped at the turns that its request allows, when these are fewer', async () => {

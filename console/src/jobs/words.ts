@@ -8,6 +8,7 @@ const meanings: Readonly<Record<string, string>> = {
   missing_credentials: 'A secret, a key or a model that the skill needs is missing or was refused.',
   upstream_unavailable: 'An external service could not be reached or did not work.',
   budget_exceeded: 'A budget of tokens is used up.',
+  model_refused: 'The model, or the filter of its provider, refused to answer.',
   replay_diverged: 'The skill’s code has changed and no longer fits what the run has on record.',
   worker_lost: 'The process of the attempt died.',
   cancelled: 'A user or client cancelled it.',

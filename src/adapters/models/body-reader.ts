@@ -3,9 +3,9 @@
  * answer with one JSON document although a stream was asked for. Such a document is recognized by its first character,
  * because its content type is not reliable.
  */
-import { objectOf, parsed } from '../../kernel/json.ts';
+import { type Json, objectOf, parsed } from '../../kernel/json.ts';
 import { type AnswerSoFar, ExcessError } from './answer.ts';
-import { statusIn } from './error-body.ts';
+import { kindIn, statusIn } from './error-body.ts';
 import { EventDataReader } from './event-data.ts';
 import { EventFrameReader, eventFrameType } from './event-frames.ts';
 import { isKeepAlive, isPing } from './keep-alive.ts';
@@ -149,13 +149,14 @@ export class BodyReader {
     const message = reader.take(event);
     if (answer.seenBytes > before || !isKeepAlive(event)) this.#parts += 1;
     if (message === null) this.#isOver = reader.state.isOver;
-    else this.#fail(this.#faultOf(message, wasBegun ? null : statusIn(event)));
+    else this.#fail(this.#faultOf(message, event, wasBegun ? null : statusIn(event)));
   }
 
   /** An error event before any part of the answer is treated as the HTTP status that it names. */
-  #faultOf(message: string, status: number | null): WireFault {
+  #faultOf(message: string, event: Json, status: number | null): WireFault {
     if (status === null) return { kind: 'failed', message };
-    return { kind: 'status', status, headers: this.#headers, message };
+    const errorKind = kindIn(event);
+    return { kind: 'status', status, headers: this.#headers, message, errorKind };
   }
 
   #fail(fault: WireFault): void {

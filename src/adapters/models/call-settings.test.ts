@@ -7,6 +7,10 @@ import {
 import { systemClock } from '../../kernel/clock.ts';
 import type { ModelCall, ModelError } from './model.ts';
 import { ProviderModels } from './models.ts';
+import { chat } from './protocols/chat.ts';
+import { gemini } from './protocols/gemini.ts';
+import { messages } from './protocols/messages.ts';
+import { responses } from './protocols/responses.ts';
 
 let provider: ScriptedProvider;
 beforeAll(async () => {
@@ -99,6 +103,30 @@ describe('the effort', () => {
     expect(body).not.toHaveProperty('thinking');
     expect(body).toMatchObject({ max_tokens: changes.maxOutputTokens ?? 4_000 });
   });
+});
+
+test('a call that has to answer forbids its tools, and keeps them, in each protocol', () => {
+  const call: ModelCall = {
+    ...{ model: 'a/model', settings: undefined, system: '', maxOutputTokens: 100, onText() {} },
+    messages: [{ role: 'user', text: 'Hello?' }],
+    signal: new AbortController().signal,
+    tools: [{ name: 'one', description: '', parameters: { type: 'object' } }],
+    mustAnswer: true,
+  };
+  const forbidden = { functionCallingConfig: { mode: 'NONE' } };
+  for (const [protocol, wanted] of [
+    [chat, { tool_choice: 'none' }],
+    [responses, { tool_choice: 'none' }],
+    [messages, { tool_choice: { type: 'none' } }],
+    [gemini, { toolConfig: forbidden }],
+  ] as const) {
+    const bodyOf = (changes: Partial<ModelCall>) =>
+      JSON.parse(JSON.stringify(protocol.bodyOf({ ...call, ...changes }, 'model')));
+    expect(bodyOf({})).toMatchObject({ ...wanted, tools: [expect.anything()] });
+    const [field] = Object.keys(wanted) as [string];
+    expect(bodyOf({ mustAnswer: false })).not.toHaveProperty(field);
+    expect(bodyOf({ tools: [] })).not.toHaveProperty(field);
+  }
 });
 
 describe.each(['openai/some-model', 'anthropic/some-model'])('the times of %s', (model) => {

@@ -38,13 +38,25 @@ const statusOfKind: ReadonlyMap<unknown, number> = new Map([
   ['serviceUnavailableException', 503],
 ]);
 
+/** What an error body says of the error beside its message: its code, type and parameter; empty without any. */
+export function kindIn(error: unknown): string {
+  const body = objectOf(Array.isArray(error) ? error[0] : error);
+  const inner = body === null ? null : (errorIn(body) ?? body);
+  const kinds = ['code', 'type', 'param', 'status'].map((name) => inner?.[name]);
+  return kinds.filter((kind) => typeof kind === 'string').join(' ');
+}
+
 /** The HTTP status that an error names, or that its kind stands for; null without one. */
 export function statusIn(document: Json): number | null {
-  const response = objectOf(document['response']);
-  const error = objectOf(document['error']) ?? objectOf(response?.['error']) ?? document;
+  const error = errorIn(document) ?? document;
   for (const value of [error['status'], error['code'], error['type']]) {
     const status = statusOfKind.get(value) ?? Number(value);
     if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
   }
   return null;
+}
+
+/** The error of a document, or of the response that an event has; null without one. */
+function errorIn(document: Json): Json | null {
+  return objectOf(document['error']) ?? objectOf(objectOf(document['response'])?.['error']);
 }

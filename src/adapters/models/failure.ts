@@ -1,6 +1,13 @@
 /** The error of a failed call: its kind, a sentence for the operator, and its usage. */
 import type { Clock } from '../../kernel/clock.ts';
-import { ModelError, type ModelFault, nothingReported, nothingSpent, type Usage } from './model.ts';
+import {
+  ModelError,
+  type ModelFault,
+  nothingReported,
+  nothingSpent,
+  type RefusedPart,
+  type Usage,
+} from './model.ts';
 import { type Access, howToSetKey } from './providers.ts';
 import { retryAfterOf } from './retry-after.ts';
 import type { WireFault } from './wire.ts';
@@ -75,24 +82,30 @@ const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
 
 /** In the messages of providers that refuse a setting of the request, such as an effort beside tools. */
 const unsupported = /\bunsupported\b|\bnot support/i;
+/** In the errors of providers that refuse a request for its length, as OpenAI, Anthropic, Google and servers word it. */
+const tooLong =
+  /context_length_exceeded|exceed_context_size|string_above_max_length|\bmaximum (context|prompt) length\b|\bcontext (window|length|size|limit)\b|\b(prompt|inputs?|request|messages?)\b.{0,20} too (long|large)\b|\btoo many (input |prompt )?tokens\b|\btoken count\b.{0,40}\bexceed|\breduce the length\b|\binputs?` tokens\b/i;
+/** In those about the model itself: it is unknown, retired or not for this account. */
+const aboutModel = /\bmodels?\b|\bmodel_/i;
 
 /** Usage is zero where the status says that the provider did no work. */
 function failureOfStatus(
-  { status, headers, message }: Extract<WireFault, { kind: 'status' }>,
+  { status, headers, message, errorKind }: Extract<WireFault, { kind: 'status' }>,
   { access, name }: FailedCall,
   clock: Clock,
 ): ModelError {
   const { provider } = access;
   const says = message.trim() === '' ? '' : `: ${safe(message, access)}`;
   const model = JSON.stringify(name.slice(0, 200));
-  const isUnsupported = (status === 400 || status === 422) && unsupported.test(message);
+  const refuses = refusedPart(status, `${errorKind} ${message}`, name);
   const refused = (sentence: string) =>
-    new ModelError('refused', `The provider ${provider} ${sentence}`, { isUnsupported });
+    new ModelError('refused', `The provider ${provider} ${sentence}`, { refuses });
   if (status === 401 || status === 403) {
     // The provider's message may quote part of the key.
     return new ModelError(
       'credentials',
       `The provider ${provider} does not accept the credentials (${status}); ${howToSetKey(access)}`,
+      { refuses },
     );
   }
   if (status < 400) {
@@ -109,6 +122,26 @@ function failureOfStatus(
     });
   }
   return refused(`refuses the request (${status})${says}`);
+}
+
+/** What a status, with the error's own words, says that the provider refuses. */
+function refusedPart(status: number, error: string, model: string): RefusedPart | null {
+  switch (status) {
+    case 413:
+      return 'length';
+    case 401:
+    case 402:
+    case 403:
+    case 404:
+      return 'model';
+    case 400:
+    case 422:
+      if (tooLong.test(error)) return 'length';
+      if (unsupported.test(error)) return 'setting';
+      return aboutModel.test(error) || error.includes(model) ? 'model' : null;
+    default:
+      return null;
+  }
 }
 
 /** A provider's text on one line, bounded, and without the API key. */

@@ -111,6 +111,8 @@ export interface ModelCall {
    */
   readonly schema?: Readonly<Record<string, unknown>> | undefined;
   readonly maxOutputTokens: number;
+  /** Whether the model has to answer without a call of a tool; the tools are those that the dialogue has called. */
+  readonly mustAnswer?: boolean | undefined;
   readonly temperature?: number | undefined;
   readonly effort?: Effort | undefined;
   /** How a model of messages is told its effort; as a number of tokens by default. */
@@ -154,6 +156,12 @@ export type ModelFault =
   /** The signal aborted the call. */
   | 'aborted';
 
+/**
+ * `setting`: a setting, or a combination of settings. `model`: the model, or this account's use of it. `length`: a
+ * request that is too long for the model or its provider.
+ */
+export type RefusedPart = 'setting' | 'model' | 'length';
+
 /** A call without an answer. The message is a sentence for the operator, without secrets. */
 export class ModelError extends Error {
   readonly fault: ModelFault;
@@ -172,8 +180,10 @@ export class ModelError extends Error {
   readonly wasSilent: boolean;
   /** Whether the provider limits how much is asked of it. */
   readonly isRateLimited: boolean;
-  /** Whether the provider refuses a setting or a combination of settings, which another model may take. */
-  readonly isUnsupported: boolean;
+  /** Whether the model, or its provider's filter, refused to answer, instead of the provider the request. */
+  readonly isDeclined: boolean;
+  /** What the provider refuses, where another model may take the call; else null. */
+  readonly refuses: RefusedPart | null;
 
   constructor(
     fault: ModelFault,
@@ -185,7 +195,8 @@ export class ModelError extends Error {
       seenBytes?: number;
       wasSilent?: boolean;
       isRateLimited?: boolean;
-      isUnsupported?: boolean;
+      isDeclined?: boolean;
+      refuses?: RefusedPart | null;
       cause?: unknown;
     } = {},
   ) {
@@ -198,7 +209,8 @@ export class ModelError extends Error {
     this.seenBytes = options.seenBytes ?? 0;
     this.wasSilent = options.wasSilent ?? false;
     this.isRateLimited = options.isRateLimited ?? false;
-    this.isUnsupported = options.isUnsupported ?? false;
+    this.isDeclined = options.isDeclined ?? false;
+    this.refuses = options.refuses ?? null;
   }
 }
 

@@ -6,7 +6,7 @@
 import type { Readable } from 'node:stream';
 import { parsed } from '../../kernel/json.ts';
 import { type AnswerSink, type BodyBytesMax, BodyReader } from './body-reader.ts';
-import { messageIn } from './error-body.ts';
+import { kindIn, messageIn } from './error-body.ts';
 import type { AnswerState } from './protocol.ts';
 import {
   type ProviderRequest,
@@ -31,6 +31,8 @@ export type WireFault =
       readonly status: number;
       readonly headers: Headers;
       readonly message: string;
+      /** Code, type and parameter of the error, as the provider names them; empty without any. */
+      readonly errorKind: string;
     }
   /** No request can be made of the call. */
   | { readonly kind: 'impossible'; readonly detail: string }
@@ -142,8 +144,8 @@ export class Wire {
       await this.#readBody(body, headers);
       return;
     }
-    const message = await this.#errorMessageOf(body);
-    this.fail({ kind: 'status', status, headers, message });
+    const error = await this.#errorIn(body);
+    this.fail({ kind: 'status', status, headers, ...error });
   }
 
   /** Resolves when the answer is over, or failed. */
@@ -188,8 +190,10 @@ export class Wire {
     body.once('close', () => clearTimeout(deadline)).resume();
   }
 
-  /** The message in the body of an error response; empty where there is none. */
-  async #errorMessageOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  /** What the body of an error response says; empty where it says nothing. */
+  async #errorIn(
+    chunks: AsyncIterable<Uint8Array>,
+  ): Promise<{ readonly message: string; readonly errorKind: string }> {
     const deadline = setTimeout(() => this.#request.abort(), errorBodyMs).unref();
     const decoder = new TextDecoder();
     let text = '';
@@ -204,7 +208,8 @@ export class Wire {
       clearTimeout(deadline);
     }
     const body = parsed(text);
-    return typeof body === 'object' && body !== null ? messageIn(body) : text;
+    const hasForm = typeof body === 'object' && body !== null;
+    return { message: hasForm ? messageIn(body) : text, errorKind: kindIn(body) };
   }
 }
 

@@ -18,6 +18,7 @@ export const failureCodes = [
   'missing_credentials',
   'upstream_unavailable',
   'budget_exceeded',
+  'model_refused',
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];
 

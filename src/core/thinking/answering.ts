@@ -38,17 +38,19 @@ export async function answer(
   const planned = new Map<string, PlannedTool>();
   /** Tool results that are being recorded. */
   const records: Promise<void>[] = [];
+  const turnsMax = Math.min(request.maxTurns ?? Infinity, parts.context.config.agentTurnsMax);
   try {
     return await runLoop(
       { messages, task: history.messages.length, turns: recorded.turns, corrections },
-      Math.min(request.maxTurns ?? Infinity, parts.context.config.agentTurnsMax),
+      turnsMax,
       async (dialogue, turn) => {
         await requireScopes(parts, run.job);
         const ready = Promise.all(records.splice(0)).then(() => {});
         // A call that is refused before it begins does not await `ready`.
         ready.catch(() => {});
         records.push(ready);
-        const reply = await askModel(active, dialogue, turn, ready);
+        const asked = { turn, isLast: turn >= turnsMax };
+        const reply = await askModel(active, dialogue, asked, ready);
         for (const tool of reply.tools) planned.set(tool.call.id, tool);
         return reply;
       },

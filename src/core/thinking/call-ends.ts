@@ -13,6 +13,7 @@ import {
 } from '../../adapters/models/model.ts';
 import { sizeOfMessages, tokensOfBytes, tokensOfSize } from '../../adapters/models/text-size.ts';
 import { cleanText } from '../../kernel/text.ts';
+import { cutText } from './dialogue.ts';
 import type { BegunCall, CallEnd } from './generations.ts';
 import { ThinkingError } from './thinking-error.ts';
 
@@ -20,6 +21,9 @@ import { ThinkingError } from './thinking-error.ts';
 const argumentsMax = 262_144;
 /** Characters of refused arguments that are kept: in full they could fill the model's window. */
 const argumentsKept = 1_000;
+
+/** Characters of a refusal in its error. */
+const refusalMax = 500;
 
 /** A budget limited an answer to fewer tokens than it needed. */
 export class BudgetCutError extends ThinkingError {
@@ -54,6 +58,17 @@ export function shortageOf(
   );
 }
 
+/** What is said of an answer that refuses to answer; its text is bounded. */
+export function refusalOf(
+  model: string,
+  finish: 'content-filter' | 'refusal',
+  text: string,
+): string {
+  const said = text.trim() === '' ? '' : `: ${cutText(text.trim(), refusalMax)}`;
+  const who = finish === 'refusal' ? model : `${model}, or the filter of its provider,`;
+  return `${who} refused to answer${said}`;
+}
+
 /** The end of a call that was recorded as begun and never made. */
 export const notMade = {
   status: 'interrupted',
@@ -65,36 +80,59 @@ export const notMade = {
   tools: [],
 } as const;
 
-/** The message in a form to store and send again: clean texts, bounded arguments, unique ids. */
+/**
+ * The message in a form to store and send again: clean texts, bounded arguments, unique ids. `cutAt` is the limit of
+ * tokens that has cut it, else null.
+ */
 export function normalized(
   message: AssistantMessage,
-  step: number,
+  { n: step, cutAt }: { readonly n: number; readonly cutAt: number | null },
   earlier: readonly DialogueMessage[],
 ): AssistantMessage {
   const ids = new Set(
     earlier.flatMap((one) => (one.role === 'assistant' ? one.toolCalls.map(({ id }) => id) : [])),
   );
+  const last = message.toolCalls.length - 1;
   const toolCalls = message.toolCalls.map(({ id, name, input }, i) => {
     let own = cleanText(id.slice(0, 200));
     for (let tries = 0; own === '' || ids.has(own); tries++) own = `call_${step}_${i + tries}`;
     ids.add(own);
+    const isCut = cutAt !== null && isUnfinished(input, i === last);
     const isLong = Buffer.byteLength(input) > argumentsMax;
-    return {
-      id: own,
-      name: cleanText(name.slice(0, 200)),
-      input: cleanText(isLong ? input.slice(0, argumentsKept) + tooLong : input),
-    };
+    const kept = isCut || isLong ? input.slice(0, isLong ? argumentsKept : undefined) : input;
+    const mark = isCut ? cutMark(cutAt) : isLong ? tooLong : '';
+    return { id: own, name: cleanText(name.slice(0, 200)), input: cleanText(kept + mark) };
   });
   const { reasoning } = message;
   const thought = reasoning && { reasoning: { ...reasoning, text: cleanText(reasoning.text) } };
   return { ...message, text: cleanText(message.text), toolCalls, ...thought };
 }
 
-/** Appended to cut arguments; makes them invalid JSON. */
+/** Appended to refused arguments; they make them invalid JSON. */
 const tooLong = '\n[too long]';
+const cutMark = (tokens: number) => `\n[cut at ${tokens} tokens]`;
+const cutMarked = /\n\[cut at (\d{1,9}) tokens\]$/;
+
+/**
+ * Whether the limit of a cut answer may have cut these arguments. A call without any is whole only where others follow it;
+ * some protocols show none as an empty object.
+ */
+function isUnfinished(input: string, isLast: boolean): boolean {
+  if (['', '{}'].includes(input.trim())) return isLast;
+  try {
+    JSON.parse(input);
+    return false;
+  } catch {
+    return true;
+  }
+}
 
 /** The error for the model when its arguments were cut; else null. */
 export function excessOf({ input }: ToolCall): string | null {
+  const [, tokens] = cutMarked.exec(input.slice(-40)) ?? [];
+  if (tokens !== undefined) {
+    return `The answer was cut at ${tokens} tokens, the most that one answer may have, in the arguments of this call, so the tool was not called. Call it with shorter arguments, or split the work into several calls`;
+  }
   if (!input.endsWith(tooLong)) return null;
   return `The arguments are too long: at most ${argumentsMax / 1024} KiB`;
 }
@@ -117,7 +155,7 @@ export function failedEnd(error: ModelError, call: BegunCall): Omit<CallEnd, 'is
   const costNothing = usage.prompt === 0 && usage.completion === 0;
   return {
     status: fault === 'aborted' ? 'interrupted' : 'failed',
-    error: { code: faultCodes[fault], message: error.message },
+    error: { code: codeOf(error), message: error.message },
     message: costNothing && text === '' ? null : { role: 'assistant', text, toolCalls: [] },
     usage,
     // Charge the part that arrived: the whole reservation would usually be too much.
@@ -127,7 +165,11 @@ export function failedEnd(error: ModelError, call: BegunCall): Omit<CallEnd, 'is
 }
 
 /** The error's code of a call that failed. */
-export const faultCodes = {
+export function codeOf({ fault, isDeclined }: ModelError) {
+  return isDeclined ? 'model_refused' : faultCodes[fault];
+}
+
+const faultCodes = {
   aborted: 'interrupted',
   credentials: 'missing_credentials',
   unavailable: 'upstream_unavailable',

@@ -97,7 +97,9 @@ function summarize(
   point: number,
   max: number,
 ): Promise<Pick<Summary, 'text'>> {
-  return askInOrder(active, 0, (model) => summarizeWith(active, model, { dialogue, point, max }));
+  return askInOrder(active, { turn: 0, passesLengthOn: true }, (model) =>
+    summarizeWith(active, model, { dialogue, point, max }),
+  );
 }
 
 /** Rejects with a ModelError when this model gives no summary. */

@@ -1,7 +1,7 @@
 /**
  * Fallbacks: a turn asks the agent's own model, then its fallback models in order, while providers are unavailable
- * or limit the rate, or refuse a setting that others may take. A model that failed is asked last for a minute, so a
- * provider that is down does not cost its timeout in every turn.
+ * or limit the rate, or refuse what others may take: the model, the account, a setting, the length. A model that failed is
+ * asked last for a minute, so a provider that is down does not cost its timeout in every turn.
  */
 import { ModelError } from '../../adapters/models/model.ts';
 import { type ActiveGeneration, log } from './attempt.ts';
@@ -15,33 +15,52 @@ const restMs = 60_000;
 /** By model: the monotonic time until which it is asked last, in milliseconds. */
 export type RestingModels = Map<string, number>;
 
+/** A model's failure. */
+interface Failure {
+  readonly model: string;
+  readonly error: Error;
+}
+
+/** A model may not be asked for a turn again, because each of its calls may have been charged. */
+export class OutOfTriesError extends ThinkingError {
+  constructor(message: string) {
+    super('upstream_unavailable', message);
+  }
+}
+
 /**
- * Asks the models of a turn one after the other, until one has answered. Rejects with the ModelError of the turn
- * when none has, and with any other error at once.
+ * Asks the models of a turn one after the other, until one has answered. Rejects with a ModelError that says what each
+ * of them said when none has, and with any other error at once. A request that is too long for a model is another
+ * model's only where `passesLengthOn`; else the caller makes it shorter.
  */
 export async function askInOrder<Answer>(
   { attempt, generation }: Pick<ActiveGeneration, 'attempt' | 'generation'>,
-  turn: number,
+  { turn, passesLengthOn }: { readonly turn: number; readonly passesLengthOn: boolean },
   ask: (model: string, hasNext: boolean) => Promise<Answer>,
 ): Promise<Answer> {
   const { resting, parts } = attempt;
   const { clock } = parts.context;
   const models = modelsInOrder(generation, turn, resting, clock.monotonic());
-  const failures: ModelError[] = [];
+  const failures: (Failure & { readonly error: ModelError })[] = [];
   for (const [i, model] of models.entries()) {
     const next = models[i + 1];
     try {
       return await ask(model, next !== undefined);
     } catch (error) {
+      if (error instanceof OutOfTriesError) {
+        throw new OutOfTriesError(saidByAll([...failures, { model, error }]));
+      }
       if (!(error instanceof ModelError)) throw error;
-      if (!isPassedOn(error, model !== generation.call.model)) throw error;
-      failures.push(error);
+      if (error.refuses === 'length' && !passesLengthOn) throw error;
+      if (error.fault === 'aborted') throw error;
+      failures.push({ model, error });
+      if (!isPassedOn(error, model !== generation.call.model)) throw withAll(failures, error);
       rest(resting, model, error, clock.monotonic());
       if (next !== undefined) log(attempt, `${error.message}; ${next} is asked in its place`);
       else if (error.fault === 'credentials') log(attempt, `${error.message}; it is passed over`);
     }
   }
-  throw failureOfAll(failures);
+  throw withAll(failures, mainFailure(failures, generation.call.model));
 }
 
 /** The models of a turn, in the order of asking. Models without tries left are included only if none has any. */
@@ -77,19 +96,35 @@ function rest(
 }
 
 /** Whether the next model is asked after this failure. */
-function isPassedOn(
-  { fault, isUnsupported }: Pick<ModelError, 'fault' | 'isUnsupported'>,
-  isFallback: boolean,
-): boolean {
-  // A fallback without credentials must not hide that the agent's own model may answer later.
-  return fault === 'unavailable' || isUnsupported || (isFallback && fault === 'credentials');
+function isPassedOn(error: ModelError, isFallback: boolean): boolean {
+  const { fault, refuses, isDeclined } = error;
+  if (isDeclined) return false;
+  if (fault === 'unavailable' || refuses !== null) return true;
+  // A fallback that is refused must not hide that the agent's own model may answer later.
+  return isFallback && (fault === 'credentials' || fault === 'refused');
 }
 
-/** The error of a turn that no model answered: the one with the shortest retry delay. */
-function failureOfAll(failures: readonly ModelError[]): ModelError {
-  const unavailable = failures.filter(({ fault }) => fault === 'unavailable');
-  const [first = failures[0]] = unavailable.toSorted(
-    (a, b) => (a.retryAfterMs ?? 0) - (b.retryAfterMs ?? 0),
+/** The failure that decides what becomes of a turn which no model answered: the one with the shortest retry delay. */
+function mainFailure(
+  failures: readonly (Failure & { readonly error: ModelError })[],
+  own: string,
+): ModelError {
+  const unavailable = failures.filter(({ error }) => error.fault === 'unavailable');
+  const [first = failures.find(({ model }) => model === own) ?? failures[0]] = unavailable.toSorted(
+    (a, b) => (a.error.retryAfterMs ?? 0) - (b.error.retryAfterMs ?? 0),
   );
-  return first as ModelError;
+  return (first as (typeof failures)[number]).error;
+}
+
+/** The error, with the words of all models. */
+function withAll(failures: readonly Failure[], error: ModelError): ModelError {
+  if (failures.length === 1) return error;
+  const { fault, isDeclined, retryAfterMs } = error;
+  return new ModelError(fault, saidByAll(failures), { isDeclined, retryAfterMs, cause: error });
+}
+
+function saidByAll(failures: readonly Failure[]): string {
+  if (failures.length === 1) return failures[0]?.error.message ?? '';
+  const said = failures.map(({ model, error }) => `${model}: ${error.message}`);
+  return `No model answered. ${said.join('. ')}`;
 }

@@ -24,8 +24,8 @@ export interface Generation {
   readonly output: number;
   /** The size of a request beside its messages and tools. */
   readonly overhead: TextSize;
-  /** The model's context window, in tokens. */
-  readonly window: number;
+  /** The model's context window, in tokens; smaller after a provider has refused a prompt for its length. */
+  window: number;
   /** Index in the dialogue of the message to be answered; earlier ones may be left out. */
   readonly task: number;
   readonly isDialogue: boolean;

@@ -49,7 +49,7 @@ export interface LoopResult {
   readonly turns: number;
 }
 
-/** The loop reached its maximum of turns; a retry would reach it too. */
+/** The loop reached its maximum of turns without an answer that holds; a retry would reach it too. */
 export class LoopError extends Error {
   override readonly name = 'LoopError';
 }

@@ -27,25 +27,28 @@ import {
 } from './attempt.ts';
 import {
   BudgetCutError,
+  codeOf,
   estimateOf,
   failedEnd,
-  faultCodes,
   lengthOf,
   normalized,
   notMade,
+  refusalOf,
   shortageOf,
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retries.ts';
 import { compacted } from './compaction.ts';
 import { cutText, fitDialogue } from './dialogue.ts';
-import { askInOrder, unpriced } from './fallbacks.ts';
+import { askInOrder, OutOfTriesError, unpriced } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
+import { unanswered, withLastTurnNote, withoutCalls } from './last-turn.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
 import { pricedCall } from './recorded-generation.ts';
 import { withMarks } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
+import { isTooLong, promptsMax, shrinkWindow } from './shortening.ts';
 import { TextBatches } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { roomFor } from './window.ts';
@@ -60,6 +63,8 @@ const usualOutput = 1_024;
 /** A turn to be asked for, with the messages that the model is sent. */
 interface TurnRequest extends ActiveGeneration {
   readonly turn: number;
+  /** Whether the model has to answer, because no turn may follow. */
+  readonly isLast: boolean;
   /** The agent's own model or a fallback. */
   readonly model: string;
   /** All messages, also those that are not sent. */
@@ -83,22 +88,67 @@ export interface ModelTurn {
 export async function askModel(
   active: ActiveGeneration,
   messages: readonly DialogueMessage[],
-  turn: number,
+  { turn, isLast }: Pick<TurnRequest, 'turn' | 'isLast'>,
   ready: Promise<unknown>,
 ): Promise<ModelTurn> {
   const resume = yieldSlot(active.attempt.run);
   try {
-    const sent = await compacted(active, messages, ready);
-    const tools = active.box.offersAfter(messages, active.compaction.tools);
-    const sending = { turn, dialogue: messages, tools, ...fitted(active, tools, sent) };
-    return await askInOrder(active, turn, (model, hasNext) =>
-      askUncut({ ...active, ...sending, model }, ready, hasNext),
-    );
+    let prompt = await promptOf(active, messages, ready);
+    if (prompt === null) throw tooLongFor(active.generation);
+    for (let prompts = 1; ; prompts++) {
+      const sending = { turn, isLast, dialogue: messages, ...prompt };
+      const passesLengthOn = prompts >= promptsMax;
+      try {
+        return await askInOrder(active, { turn, passesLengthOn }, (model, hasNext) =>
+          askUncut({ ...active, ...sending, model }, ready, hasNext),
+        );
+      } catch (error) {
+        if (passesLengthOn || !isTooLong(error)) throw error;
+        const shorter = await shorterPrompt(active, messages, prompt, ready);
+        if (shorter === null && active.generation.fallbacks.length === 0) throw error;
+        const then = shorter === null ? 'another model is asked' : 'a shorter prompt is sent';
+        log(active.attempt, `${error.message}; ${then}`);
+        if (shorter === null) prompts = promptsMax - 1;
+        else prompt = shorter;
+      }
+    }
   } catch (error) {
     throw error instanceof ModelError ? asThinkingError(active.attempt, error) : error;
   } finally {
     resume();
   }
+}
+
+type Prompt = Pick<TurnRequest, 'messages' | 'tools' | 'size'>;
+
+/** What the model is sent of the dialogue, summarized first if it is too long; null if it cannot fit. */
+async function promptOf(
+  active: ActiveGeneration,
+  messages: readonly DialogueMessage[],
+  ready: Promise<unknown>,
+): Promise<Prompt | null> {
+  const sent = await compacted(active, messages, ready);
+  const tools = active.box.offersAfter(messages, active.compaction.tools);
+  const part = fitted(active, tools, sent);
+  return part && { tools, ...part };
+}
+
+/** A shorter prompt than one that was refused for its length; null if there is none. */
+async function shorterPrompt(
+  active: ActiveGeneration,
+  messages: readonly DialogueMessage[],
+  { messages: refused, tools }: Prompt,
+  ready: Promise<unknown>,
+): Promise<Prompt | null> {
+  const before = shrinkWindow(active, roomFor(active, tools), refused);
+  const prompt = await promptOf(active, messages, ready);
+  if (prompt === null) active.generation.window = before;
+  return prompt;
+}
+
+function tooLongFor({ window }: Generation): ThinkingError {
+  const message = `What the model has to read is longer than its ${window} tokens`;
+  return new ThinkingError('skill_execution_failed', message);
 }
 
 /** Asks again, for the whole answer, where a budget that is shared with other calls has cut it. */
@@ -142,7 +192,7 @@ async function askWithRetries(
       const key = triesKey(request.turn, request.model);
       if (isOutOfTries(request.generation.unanswered, key, error) && !hasNext) {
         const message = `${error.message}; it is not asked again, because each of ${unansweredMax} calls may have been charged`;
-        throw new ThinkingError('upstream_unavailable', message);
+        throw new OutOfTriesError(message);
       }
       const delayMs = delayBefore(error, tries, hasNext);
       if (delayMs === null) throw error;
@@ -239,7 +289,7 @@ async function callOnce(
 
 /** The answer of the model, whose text is passed on while it arrives. */
 async function stream(
-  { attempt, generation, model, messages, tools }: TurnRequest,
+  { attempt, generation, model, messages, tools, isLast }: TurnRequest,
   call: BegunCall,
 ): Promise<ModelAnswer> {
   const settings = await settingsFor(attempt, model);
@@ -257,8 +307,9 @@ async function stream(
       schema: taken.takesSchema ? generation.call.schema : undefined,
       model,
       settings,
-      messages,
+      messages: isLast && tools.length > 0 ? withLastTurnNote(messages) : messages,
       tools: taken.takesTools ? tools : [],
+      mustAnswer: isLast,
       maxOutputTokens: Math.min(call.output, taken.outputTokens),
       onText: (text) => batches.add(text),
     });
@@ -296,13 +347,17 @@ async function recordAnswer(
     attempt.estimates.learn(request.model, size, usage.prompt);
   }
   const isCut = finish === 'length' || finish === 'too-long';
-  const clean = normalized(answer.message, call.n, request.dialogue);
+  const cutAt = finish === 'length' ? call.output : null;
+  const whole = normalized(answer.message, { n: call.n, cutAt }, request.dialogue);
+  const clean = request.isLast ? withoutCalls(whole) : whole;
   const message = isCut ? { ...clean, isCut } : clean;
-  if (finish === 'content-filter') {
+  if (finish === 'content-filter' || finish === 'refusal') {
     const { text } = message;
-    throw new ModelError('refused', withheld, { text, usage, seenBytes: Buffer.byteLength(text) });
+    const seenBytes = Buffer.byteLength(text);
+    const refusal = refusalOf(request.model, finish, text);
+    throw new ModelError('refused', refusal, { isDeclined: true, text, usage, seenBytes });
   }
-  if (!isCut && message.text.trim() === '' && message.toolCalls.length === 0) {
+  if (!isCut && message.text.trim() === '' && whole.toolCalls.length === 0) {
     const seenBytes = Buffer.byteLength(message.reasoning?.text ?? '');
     throw new ModelError('unavailable', emptyAnswer(request.model), { usage, seenBytes });
   }
@@ -310,7 +365,9 @@ async function recordAnswer(
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
   spend(request, call, { usage, estimated });
   const { isDialogue, output } = generation;
-  const shortage = finish === 'length' ? shortageOf(message, call, permitted, output) : null;
+  const shortage =
+    (finish === 'length' ? shortageOf(whole, call, permitted, output) : null) ??
+    (message.text.trim() === '' && clean !== whole ? unanswered(request.turn) : null);
   const calls = shortage === null ? message.toolCalls : [];
   const tools = await attempt.generations.endCall(call, {
     isDialogue,
@@ -351,16 +408,15 @@ function spend({ attempt, generation }: TurnRequest, call: BegunCall, cost: Call
 
 function asThinkingError(attempt: ThinkingAttempt, error: ModelError): ThinkingError {
   const { fault, message, retryAfterMs } = error;
-  if (fault === 'aborted') return stopped();
-  if (fault !== 'unavailable') return new ThinkingError(faultCodes[fault], message);
+  const code = codeOf(error);
+  if (code === 'interrupted') return stopped();
+  if (fault !== 'unavailable') return new ThinkingError(code, message);
   if (retryAfterMs !== null) attempt.retryAfterMs = retryAfterMs;
-  return new ThinkingError(faultCodes[fault], message, true);
+  return new ThinkingError(code, message, true);
 }
 
 const emptyAnswer = (model: string) =>
   `The answer of ${model} is empty: it has neither a text nor a call of a tool`;
-
-const withheld = "The provider's filter withheld the answer";
 
 async function wait(ms: number, signal: AbortSignal): Promise<void> {
   try {
@@ -370,7 +426,7 @@ async function wait(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The part of the dialogue that fits into the model's window; logs what was left out. */
+/** The part of the dialogue that fits into the model's window, null if none does; logs what was left out. */
 function fitted(
   { attempt, generation }: ActiveGeneration,
   tools: readonly ToolOffer[],
@@ -378,12 +434,7 @@ function fitted(
 ) {
   const { room, measure, offers } = roomFor({ attempt, generation }, tools);
   const result = fitDialogue(messages, task, room, measure);
-  if (!result.fits) {
-    throw new ThinkingError(
-      'skill_execution_failed',
-      `What the model has to read is longer than its ${generation.window} tokens`,
-    );
-  }
+  if (!result.fits) return null;
   const { leftOut, cut } = result;
   if (leftOut > 0) {
     log(attempt, `${leftOut} older messages were left out, to fit the model's window`);

@@ -5,7 +5,8 @@ export type ThinkingErrorCode =
   | 'skill_execution_failed'
   | 'missing_credentials'
   | 'upstream_unavailable'
-  | 'budget_exceeded';
+  | 'budget_exceeded'
+  | 'model_refused';
 
 /** Reaches the skill with its message, `code` and `retryable`. */
 export class ThinkingError extends Error {

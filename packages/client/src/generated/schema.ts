@@ -3789,7 +3789,7 @@ export interface components {
             parent_job_id: string | null;
             error?: {
                 /** @enum {string} */
-                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                 message: string;
             } | null;
             attempt?: number;
@@ -3844,7 +3844,7 @@ export interface components {
             output: unknown;
             error: {
                 /** @enum {string} */
-                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                 message: string;
             } | null;
             attempt: number;
@@ -4034,7 +4034,7 @@ export interface components {
                 /** @description Why an attempt or the job failed. */
                 error?: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 } | null;
                 /**
@@ -4930,7 +4930,7 @@ export interface components {
                 attempts: number;
                 error: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 };
             };
@@ -5055,7 +5055,7 @@ export interface components {
                 scheduled_for: string;
                 error: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 };
             };

@@ -40,6 +40,7 @@ function bodyOf(call: ModelCall, name: string): Json {
     response_format: format && { type: 'json_schema', json_schema: format },
     messages: messagesOf(call, isNewer ? 'developer' : 'system'),
     tools: tools.length === 0 ? undefined : tools.map(toolOf),
+    tool_choice: tools.length > 0 && call.mustAnswer ? 'none' : undefined,
     stream: true,
     stream_options: { include_usage: true },
   };

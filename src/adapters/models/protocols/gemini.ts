@@ -25,6 +25,8 @@ function bodyOf(call: ModelCall): Json {
     systemInstruction: call.system === '' ? undefined : { parts: [{ text: call.system }] },
     contents: contentsOf(call),
     tools: tools.length === 0 ? undefined : [{ functionDeclarations: tools.map(declarationOf) }],
+    toolConfig:
+      tools.length > 0 && call.mustAnswer ? { functionCallingConfig: { mode: 'NONE' } } : undefined,
     generationConfig: {
       maxOutputTokens: call.maxOutputTokens,
       temperature: call.temperature,

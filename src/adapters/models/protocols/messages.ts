@@ -39,6 +39,7 @@ function bodyOf(call: ModelCall, name: string): Json {
     system: call.system === '' ? undefined : [{ type: 'text', text: call.system, ...mark }],
     messages: turns,
     tools: tools.length === 0 ? undefined : tools,
+    tool_choice: tools.length > 0 && call.mustAnswer ? { type: 'none' } : undefined,
     stream: true,
   };
 }

@@ -42,6 +42,7 @@ function bodyOf(call: ModelCall, name: string): Json {
     reasoning: effort && { effort },
     text: format && { format: { type: 'json_schema', ...format } },
     tools: tools.length === 0 ? undefined : tools.map(toolOf),
+    tool_choice: tools.length > 0 && call.mustAnswer ? 'none' : undefined,
     store: false,
     include: neverReasons(name) ? undefined : ['reasoning.encrypted_content'],
     stream: true,

@@ -25,6 +25,7 @@ const ownCodes: readonly unknown[] = [
   'missing_credentials',
   'upstream_unavailable',
   'budget_exceeded',
+  'model_refused',
 ];
 /** `fetch failed` says nothing without its cause; three levels are enough for undici's. */
 const causesMax = 3;

@@ -16,6 +16,8 @@ const correctionsMax = 3;
 /** Characters of a correction. */
 const correctionCharsMax = 2_000;
 
+const cutAnswer = 'it was cut, because it was longer than an answer may be, and has to be shorter';
+
 /** Asks the parent, like `ask` in run-context.ts. */
 export type AskGenerate = (payload: unknown) => Promise<unknown>;
 
@@ -38,8 +40,9 @@ export function createGenerate(
           `the model's answer was wrong ${correctionsMax + 1} times: ${read.fault}`,
         );
       }
+      const cut = answer.isCut ? `${cutAnswer}, so ` : '';
       corrections.push(
-        `Your answer cannot be used: ${read.fault}. Answer again with JSON that fits the schema, and with nothing else.`,
+        `Your answer cannot be used: ${cut}${read.fault}. Answer again with JSON that fits the schema, and with nothing else.`,
       );
     }
   };
