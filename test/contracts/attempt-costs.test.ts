@@ -233,7 +233,48 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(world.database);
     });
 
-    test('a failure of its own code is charged after a turn, too', async () => {
+    test('the count of attempts begins anew with a failure after a turn, however often', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit({ maxAttempts: 2 });
+      const fail = async (n?: number) => {
+        await untilDue(world, id);
+        await world.attempt(id, failed(), async () => {
+          if (n !== undefined) await recordTurn(world, (await world.row(id)) as ClaimedJob, n);
+        });
+      };
+
+      await fail();
+      for (let n = 2; n <= 6; n++) {
+        await fail(n);
+        expect(await world.row(id)).toMatchObject({
+          status: 'queued',
+          attempt: n,
+          max_attempts: n + 2,
+          // The backoff does not grow with what has advanced.
+          run_at: expect.toSatisfy((at: number) => at - world.clock.now() < 4_000),
+        });
+      }
+      // A failure without a new turn is bounded, as it is without a model.
+      await fail();
+      expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 7 });
+      await fail();
+
+      expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 8 });
+      await expectConsistent(world.database);
+    });
+
+    test('a failure that is not retryable is final after a turn, too', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit({ maxAttempts: 3 });
+
+      await world.attempt(id, failed({ retryable: false }), async () =>
+        recordTurn(world, (await world.row(id)) as ClaimedJob, 1),
+      );
+
+      expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 1, max_attempts: 3 });
+    });
+
+    test('a failure of its own code after a turn is charged to a skill with one attempt', async () => {
       const world = await jobsWorld(engine);
       const { id } = await world.submit({ maxAttempts: 1 });
 

@@ -53,6 +53,7 @@ import {
   idleClaimsMax,
   isFinal,
   isInterruption,
+  isRepeatedFailure,
   type JobError,
   nextState,
   type Progress,
@@ -315,9 +316,9 @@ async function withDueWaits(
 }
 
 /**
- * The claims of models' runs: attempts begin anew where a turn was recorded since the claim and its process was lost, and
- * too many interrupted claims in a row without a turn end the job. A claim that ended otherwise ends the row of them if it
- * recorded a turn, or waits.
+ * The claims of models' runs: attempts begin anew where a turn was recorded since the claim and it failed or its process
+ * was lost, and too many interrupted claims in a row without a turn end the job. A claim that ended otherwise ends the row
+ * of them if it recorded a turn, or waits.
  */
 async function withProgress(
   settler: Settler,
@@ -326,7 +327,11 @@ async function withProgress(
   now: number,
 ): Promise<readonly Decided[]> {
   const counted = decided.filter(
-    (one) => mayHaveSteps(one) && (isInterruption(one.outcome) || hasIdleClaims(one)),
+    (one) =>
+      mayHaveSteps(one) &&
+      (isInterruption(one.outcome) ||
+        isRepeatedFailure(one.outcome, one.job) ||
+        hasIdleClaims(one)),
   );
   if (counted.length === 0) return decided;
   // All of them, so that jobs are locked in one order.
@@ -337,13 +342,15 @@ async function withProgress(
   for (const one of counted) {
     const lastTurn = lastTurns.get(one.job.id);
     const hasNewTurn = lastTurn === one.job.epoch;
-    if (!isInterruption(one.outcome)) {
-      const ended = { ...one, progress: { ...one.job, idle_claims: 0 } };
-      if (hasNewTurn || isWaiting(one)) progressed.set(one, ended);
-    } else if (lastTurn !== undefined) {
+    const counts = isInterruption(one.outcome)
+      ? lastTurn !== undefined
+      : hasNewTurn && isRepeatedFailure(one.outcome, one.job);
+    if (counts) {
       const progress = progressAfter(one.outcome, one.job, hasNewTurn);
       const counting = { ...one, job: { ...one.job, ...progress }, progress };
       progressed.set(one, withBounds(settler, counting, now));
+    } else if (!isInterruption(one.outcome) && (hasNewTurn || isWaiting(one))) {
+      progressed.set(one, { ...one, progress: { ...one.job, idle_claims: 0 } });
     }
   }
   await recordProgress(tx, [...progressed.values()].map(progressRow));

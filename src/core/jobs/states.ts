@@ -81,7 +81,7 @@ export function failureOf(outcome: AttemptOutcome): JobError | null {
 /** A retryable failure is tried again while attempts are left. */
 export function nextState(
   outcome: AttemptOutcome,
-  job: { attempt: number; max_attempts: number; deaths: number },
+  job: { attempt: number; max_attempts: number; deaths: number; attempts_before?: number },
   backoff: Backoff,
   now: number,
   random = Math.random(),
@@ -108,13 +108,18 @@ export function nextState(
       const retryAfterMs = 'retryAfterMs' in outcome ? outcome.retryAfterMs : 0;
       return {
         status: 'queued',
-        runAt: now + delayBefore(retryAfterMs, backoff, job.attempt, random),
+        runAt: now + delayBefore(retryAfterMs, backoff, attemptOf(job), random),
         error,
         refund: 0,
         unattributedDeaths: 0,
       };
     }
   }
+}
+
+/** The number of the attempt since the count began anew. */
+function attemptOf({ attempt, attempts_before = 0 }: Parameters<typeof nextState>[1]): number {
+  return Math.max(1, attempt - attempts_before);
 }
 
 /** Whether no attempt is left after this one. Its beginning is recorded, because its loss ends the job. */
@@ -138,8 +143,8 @@ export interface Progress {
 }
 
 /**
- * The progress of a model's run after a claim that the run itself did not end. Where a turn was recorded since the claim,
- * a lost process begins the count of attempts anew: the job may have as many again as its skill allows.
+ * The progress of a model's run after a claim. Where a turn was recorded since the claim, a lost process or a failure
+ * begins the count of attempts anew: the job may have as many again as its skill allows.
  */
 export function progressAfter(
   outcome: AttemptOutcome,
@@ -148,7 +153,9 @@ export function progressAfter(
 ): Progress {
   const { attempt, attempts_before, max_attempts, idle_claims } = job;
   if (!hasNewTurn) return { attempts_before, max_attempts, idle_claims: idle_claims + 1 };
-  if (!isLostProcess(outcome)) return { attempts_before, max_attempts, idle_claims: 0 };
+  if (!isLostProcess(outcome) && !isRepeatedFailure(outcome, job)) {
+    return { attempts_before, max_attempts, idle_claims: 0 };
+  }
   const allowed = max_attempts - attempts_before;
   return { attempts_before: attempt, max_attempts: attempt + allowed, idle_claims: 0 };
 }
@@ -156,6 +163,15 @@ export function progressAfter(
 /** Whether a claim was ended by something else than the code of its run, after this had begun. */
 export function isInterruption(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'aborted' || outcome.kind === 'displaced' || isLostProcess(outcome);
+}
+
+/** Whether a failure is one that a further attempt may follow. A skill with one attempt runs at most once. */
+export function isRepeatedFailure(
+  outcome: AttemptOutcome,
+  { attempts_before, max_attempts }: Pick<Progress, 'attempts_before' | 'max_attempts'>,
+): boolean {
+  if (outcome.kind === 'failed' && !outcome.retryable) return false;
+  return failureOf(outcome) !== null && max_attempts - attempts_before > 1;
 }
 
 const isLostProcess = (outcome: AttemptOutcome) =>
