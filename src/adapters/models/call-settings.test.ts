@@ -8,6 +8,7 @@ import { systemClock } from '../../kernel/clock.ts';
 import type { ModelCall, ModelError } from './model.ts';
 import { ProviderModels } from './models.ts';
 import { chat } from './protocols/chat.ts';
+import { converse } from './protocols/converse.ts';
 import { gemini } from './protocols/gemini.ts';
 import { messages } from './protocols/messages.ts';
 import { responses } from './protocols/responses.ts';
@@ -105,7 +106,7 @@ describe('the effort', () => {
   });
 });
 
-test('a call that has to answer forbids its tools, and keeps them, in each protocol', () => {
+test('a call that has to answer forbids its tools, and keeps them, in each protocol that can', () => {
   const call: ModelCall = {
     ...{ model: 'a/model', settings: undefined, system: '', maxOutputTokens: 100, onText() {} },
     messages: [{ role: 'user', text: 'Hello?' }],
@@ -127,6 +128,9 @@ test('a call that has to answer forbids its tools, and keeps them, in each proto
     expect(bodyOf({ mustAnswer: false })).not.toHaveProperty(field);
     expect(bodyOf({ tools: [] })).not.toHaveProperty(field);
   }
+  // Bedrock cannot forbid tools, so none are offered.
+  const sent = JSON.parse(JSON.stringify(converse.bodyOf(call, 'model')));
+  expect(sent).not.toHaveProperty('toolConfig');
 });
 
 describe.each(['openai/some-model', 'anthropic/some-model'])('the times of %s', (model) => {

@@ -32,7 +32,9 @@ export const converse: Protocol = {
   eventsOf,
 };
 
-function bodyOf(call: ModelCall, name: string): Json {
+function bodyOf(given: ModelCall, name: string): Json {
+  // It has no way to forbid tools that are offered.
+  const call = given.mustAnswer ? { ...given, tools: [] } : given;
   const { temperature, tools } = call;
   const caches = /anthropic\.claude-/.test(name);
   const turns = turnsOf(call, name);
