@@ -142,7 +142,6 @@ const longUnits = [
   'src/adapters/queue/memory.test.ts',
   'src/adapters/sandbox/*.test.ts',
   'src/core/skills/catalog/**/*.test.ts',
-  'src/platform/triggers/mapping*.test.ts',
   'test/support/*.test.ts',
 ];
 

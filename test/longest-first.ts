@@ -46,7 +46,7 @@ export const longestFirst: readonly string[] = [
   'test/faults/crash.test.ts',
   'test/contracts/database-faults.test.ts',
   'src/core/skills/catalog/documents/extract-text.test.ts',
-  'src/platform/triggers/mapping.test.ts',
+  'src/adapters/sandbox/expressions.test.ts',
   'test/contracts/jobs-lists.test.ts',
   'test/browser/docs.test.ts',
   'test/contracts/schedules-tick.test.ts',

@@ -221,6 +221,7 @@ describe.each(await engines())('on $name', (engine) => {
         version: 1,
         skills: ['web/*'],
         approvals: [],
+        tool_rules: [],
         agents: [],
         metadata: {},
         created_at: now,

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { SigningSecrets } from '../../src/adapters/database/signing-secrets.ts';
 import { MemoryQueue } from '../../src/adapters/queue/memory.ts';
+import { Expressions } from '../../src/adapters/sandbox/expressions.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { Conversations } from '../../src/core/conversations/conversations.ts';
@@ -22,7 +23,6 @@ import type { Caller } from '../../src/kernel/caller.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { RunEvents } from '../../src/platform/run-events/run-events.ts';
-import { Mappings } from '../../src/platform/triggers/mapping.ts';
 import { type Call, TriggerReceiver } from '../../src/platform/triggers/receive.ts';
 import { requireActive } from '../../src/platform/triggers/refusals.ts';
 import type { NewTrigger } from '../../src/platform/triggers/triggers.schemas.ts';
@@ -81,7 +81,7 @@ async function processOn(database: Database, clock: ManualClock) {
   const execution = new Execution(context, { skills, agents, conversations, acceptor });
   const secrets = new SigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
   const runEvents = new RunEvents(context, waitEnds);
-  const mappings = new Mappings();
+  const mappings = new Expressions();
   const triggers = new Triggers(context, { agents, apiKeys, skills, secrets, mappings });
   const receiver = new TriggerReceiver(context, {
     apiKeys,

@@ -36,6 +36,16 @@ const full = {
   },
   skills: ['web/*', 'text/v1.0/summarize', 'util/v1.0/*', '*', 'data'],
   approvals: ['web/v1.0/http-request', 'data/*', '*/*/delete'],
+  variables: { company: 'Harbour' },
+  tool_rules: [
+    {
+      tools: 'web/*',
+      when: '$contains(arguments.url, "internal")',
+      then: 'refuse',
+      message: 'No.',
+    },
+    { tools: '*', then: 'ask' },
+  ],
   agents: [],
   metadata: { team: 'care', nested: { deep: [1, null, 'x'] }, '': '' },
 };
@@ -54,6 +64,7 @@ const defaults = {
   version: 1,
   skills: [],
   approvals: [],
+  tool_rules: [],
   agents: [],
   metadata: {},
   created_at: aTimestamp,

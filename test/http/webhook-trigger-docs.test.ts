@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Mappings } from '../../src/platform/triggers/mapping.ts';
+import { Expressions } from '../../src/adapters/sandbox/expressions.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 
@@ -12,11 +12,11 @@ const page = readFileSync(join(import.meta.dirname, '../../docs/triggers.md'), '
 
 let platform: Platform;
 let tenant: Tenant;
-let mappings: Mappings;
+let mappings: Expressions;
 beforeAll(async () => {
   platform = await startPlatform();
   tenant = await newTenant(platform);
-  mappings = new Mappings();
+  mappings = new Expressions();
 });
 afterAll(async () => {
   await mappings.stop();

@@ -9,6 +9,7 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import type { EventsTable, MessagesTable } from '../../src/adapters/database/tables.ts';
 import { Metrics } from '../../src/adapters/http/metrics.ts';
 import type { Hint, Queue } from '../../src/adapters/queue/queue.ts';
+import { Expressions } from '../../src/adapters/sandbox/expressions.ts';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { composeJobRuns, composeWaitKinds } from '../../src/apps/composition/job-runs.ts';
 import { composeThinking } from '../../src/apps/composition/thinking.ts';
@@ -208,7 +209,7 @@ export async function jobsWorld(
   const credentials = new Credentials(base, null);
   const thinking = composeThinking(
     base,
-    { agents, apiKeys, conversations, credentials, skills },
+    { agents, apiKeys, conversations, credentials, expressions: new Expressions(), skills },
     () => [],
     new Metrics({ version: 'test', roles: 'all' }),
   );

@@ -108,6 +108,7 @@ export async function newThinker(
   fields: {
     skills?: string[];
     approvals?: string[];
+    tool_rules?: object[];
     agents?: string[];
     model?: string | null;
     instructions?: string;

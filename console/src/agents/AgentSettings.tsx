@@ -21,6 +21,7 @@ import { objectOf } from '../forms/object-of.ts';
 import { PriorityField, priorityOf } from '../forms/PriorityField.tsx';
 import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.tsx';
 import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
+import { rulesOf, ToolRulesField } from '../forms/ToolRulesField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
@@ -33,6 +34,7 @@ interface Edited {
   readonly model?: string;
   readonly instructions?: string;
   readonly variables?: string;
+  readonly tool_rules?: string;
   readonly metadata?: string;
   readonly memory?: string;
   readonly recall?: string;
@@ -50,7 +52,7 @@ type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_set
 
 const texts = [
   ...['name', 'description', 'model', 'instructions', 'variables', 'metadata', 'memory'],
-  ...['recall', 'priority', 'max_concurrency'],
+  ...['recall', 'priority', 'max_concurrency', 'tool_rules'],
 ];
 const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
 const fields = [...texts, ...lists, ...settingIssues];
@@ -58,6 +60,7 @@ const fields = [...texts, ...lists, ...settingIssues];
 function changesOf({
   model,
   variables,
+  tool_rules: rules,
   metadata,
   skills,
   approvals,
@@ -85,6 +88,7 @@ function changesOf({
     ...(variables !== undefined && {
       variables: objectOf(variables, 'variables') as Record<string, string>,
     }),
+    ...(rules !== undefined && { tool_rules: rulesOf(rules) }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
 }
@@ -214,6 +218,11 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
           values={edited.approvals ?? agent.approvals}
           onValues={(approvals) => setEdited((before) => ({ ...before, approvals }))}
           error={issueOf(error, 'approvals')}
+        />
+        <ToolRulesField
+          value={edited.tool_rules ?? jsonText(agent.tool_rules)}
+          onValue={(text) => edit('tool_rules', text, jsonText(agent.tool_rules))}
+          error={issueOf(error, 'tool_rules')}
         />
         <CalledAgentsField
           agentId={agent.id}

@@ -34,6 +34,7 @@ const words: Readonly<Record<Summary['changed'][number], string>> = {
   model_settings: 'Model settings',
   fallback_models: 'Fallback models',
   skills: 'Skills',
+  tool_rules: 'Rules for calls',
   approvals: 'Ask before',
   agents: 'Agents',
   memory: 'Memory',

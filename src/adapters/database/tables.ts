@@ -273,6 +273,8 @@ export interface AgentsTable {
   skills: string;
   /** JSON array of patterns: the skills that its model may call only with a person's approval. */
   approvals: Generated<string>;
+  /** JSON array of rules about the calls of its tools, in order (`src/core/agents/tool-rules.ts`). */
+  tool_rules: Generated<string>;
   /** JSON array of ids: the agents that its model may give tasks to. */
   agents: Generated<string>;
   /** JSON object. */
@@ -548,6 +550,8 @@ export interface JobStepsTable {
    * started with a person's approval; else null.
    */
   digest: Generated<string | null>;
+  /** Of a tool, JSON: what the rules of the agent have decided about the call; null where none had to. */
+  rule: Generated<string | null>;
   /** When a wait ends by itself; null for other kinds. */
   due_at: Generated<number | null>;
   /** The attempt in which a step of code last ended, or a call of a model began; null for other kinds. */

@@ -1,4 +1,6 @@
 /** Agents and their memories, and what other slices store about an agent. */
+
+import { Expressions } from '../../adapters/sandbox/expressions.ts';
 import { AgentChanges } from '../../core/agents/agent-changes.ts';
 import { AgentVersions, versionsOfAgent } from '../../core/agents/agent-versions.ts';
 import { type AgentDependent, Agents } from '../../core/agents/agents.ts';
@@ -54,12 +56,13 @@ export function composeAgents(
   config: Partial<AgentsConfig> = {},
   bus: Bus | null = null,
   meaning: () => Meaning | null = () => null,
+  expressions = new Expressions(),
 ) {
   const agentChanges = new AgentChanges({ bus });
   const limits = new LimitSettings({ database, clock, bus });
   const agents = new Agents(
     { database, clock, config: { ...unbounded, ...config } },
-    { skills, limits, dependents: agentDependents, changes: agentChanges },
+    { skills, limits, dependents: agentDependents, changes: agentChanges, expressions },
   );
   const agentVersions = new AgentVersions({ database }, agents);
   const memories = new Memories({ database, clock }, agents, meaning);

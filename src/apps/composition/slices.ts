@@ -6,6 +6,7 @@
 import type { Blobs } from '../../adapters/blobs/blobs.ts';
 import { DirectoryBlobs } from '../../adapters/blobs/directory-blobs.ts';
 import { Metrics } from '../../adapters/http/metrics.ts';
+import { Expressions } from '../../adapters/sandbox/expressions.ts';
 import { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Config } from '../../core/config/config.ts';
 import { s3SettingsOf } from '../../core/config/s3-settings.ts';
@@ -29,7 +30,6 @@ import { Tick } from '../../platform/schedules/tick.ts';
 import { Recorder } from '../../platform/statistics/recorder.ts';
 import { Statistics } from '../../platform/statistics/statistics.ts';
 import { TriggerCalls } from '../../platform/triggers/calls.ts';
-import { Mappings } from '../../platform/triggers/mapping.ts';
 import { TriggerReceiver } from '../../platform/triggers/receive.ts';
 import { Triggers } from '../../platform/triggers/triggers.ts';
 import { UserData } from '../../platform/user-data/user-data.ts';
@@ -85,7 +85,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   );
   await agents.limits.refresh();
   const running = { agents, apiKeys, skills, ...jobs };
-  const mappings = new Mappings();
+  const mappings = used.expressions;
   const runEvents = new RunEvents(base, jobs.waitEnds);
   const schedules = new Schedules(base, running);
   return {
@@ -133,9 +133,12 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
   const embeddings = await loadEmbeddings(base, secrets.credentials, metrics);
   const meaning = () => embeddings?.meaning ?? null;
   const blobs = await openBlobs(config);
-  const ofAgents = composeAgents({ ...base, skills }, config, cluster?.bus ?? null, meaning);
+  const expressions = new Expressions();
+  const bus = cluster?.bus ?? null;
+  const ofAgents = composeAgents({ ...base, skills }, config, bus, meaning, expressions);
   return {
     metrics,
+    expressions,
     embeddings,
     processes,
     apiKeys: new ApiKeys(base, ofAgents.agents),

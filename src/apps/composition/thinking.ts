@@ -4,6 +4,7 @@ import type { Metrics } from '../../adapters/http/metrics.ts';
 import { KnownModels } from '../../adapters/models/known-models.ts';
 import { ProviderModels } from '../../adapters/models/models.ts';
 import { Prices } from '../../adapters/models/prices.ts';
+import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
@@ -21,13 +22,14 @@ interface ThinkingSlices {
   readonly apiKeys: ApiKeys;
   readonly conversations: Conversations;
   readonly credentials: Credentials;
+  readonly expressions: Expressions;
   readonly skills: SkillRegistry;
 }
 
 /** `definitions` are those that the executors have loaded last. */
 export function composeThinking(
   context: Context,
-  { agents, apiKeys, conversations, credentials, skills }: ThinkingSlices,
+  { agents, apiKeys, conversations, credentials, expressions, skills }: ThinkingSlices,
   definitions: () => readonly LoadedSkill[],
   metrics: Metrics,
 ): ModelThinking {
@@ -49,6 +51,7 @@ export function composeThinking(
     apiKeys,
     conversations,
     credentials,
+    expressions,
     skills,
     models,
     skillFolders: new SkillFolders(definitions),

@@ -3,6 +3,7 @@ import { timestamp } from '../../kernel/clock.ts';
 import type { AgentRow } from './agents.store.ts';
 import type { InstructionValues } from './instruction-values.ts';
 import { type GivenSettings, type ModelSettings, storedSettings } from './model-settings.ts';
+import type { ToolRule } from './tool-rules.ts';
 
 export type { AgentRow };
 
@@ -17,6 +18,7 @@ export interface AgentFields
   recall?: { readonly limit: number } | null;
   skills?: readonly string[];
   approvals?: readonly string[];
+  tool_rules?: readonly ToolRule[];
   agents?: readonly string[];
   metadata?: Readonly<Record<string, unknown>>;
   variables?: InstructionValues;
@@ -39,6 +41,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     fallback_models: '[]',
     skills: '[]',
     approvals: '[]',
+    tool_rules: '[]',
     agents: '[]',
     metadata: '{}',
     memory: 'user',
@@ -56,6 +59,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     max_concurrency: _,
     skills,
     approvals,
+    tool_rules,
     agents,
     metadata,
     variables,
@@ -74,6 +78,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     ...(fallback_models && { fallback_models: JSON.stringify(fallback_models) }),
     ...(skills && { skills: JSON.stringify(skills) }),
     ...(approvals && { approvals: JSON.stringify(approvals) }),
+    ...(tool_rules && { tool_rules: JSON.stringify(tool_rules) }),
     ...(agents && { agents: JSON.stringify(agents) }),
     ...(metadata && { metadata: JSON.stringify(metadata) }),
   };
@@ -88,12 +93,18 @@ export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: 
     fallback_models: fallbacksOf(row),
     skills: JSON.parse(row.skills) as string[],
     approvals: JSON.parse(row.approvals) as string[],
+    tool_rules: rulesOf(row),
     agents: JSON.parse(row.agents) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
     recall: row.recall === null ? null : (JSON.parse(row.recall) as { limit: number }),
     created_at: timestamp(row.created_at),
     updated_at: timestamp(row.updated_at),
   };
+}
+
+/** The agent's rules about the calls of its tools, in order. */
+export function rulesOf({ tool_rules }: Pick<AgentRow, 'tool_rules'>): ToolRule[] {
+  return JSON.parse(tool_rules) as ToolRule[];
 }
 
 /** How the agent's model is called. */

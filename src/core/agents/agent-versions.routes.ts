@@ -69,6 +69,7 @@ const Version = Type.Object(
           fallback_models: [],
           skills: [],
           approvals: [],
+          tool_rules: [],
           agents: [],
           memory: 'user',
           recall: null,

@@ -14,16 +14,22 @@ import { longTextMax } from '../../kernel/long-text.ts';
 import { priorities } from '../../kernel/priority.ts';
 import { variableCharactersMax, variablesMax } from './instruction-values.ts';
 import { settingBounds } from './setting-bounds.ts';
+import {
+  conditionCharactersMax,
+  messageCharactersMax,
+  ruleOutcomes,
+  rulesMax,
+} from './tool-rules.ts';
+
+const pattern = '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$';
 
 /** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
 const Patterns = (description: string) =>
-  Type.Array(
-    Type.String({
-      pattern: '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$',
-      maxLength: 200,
-    }),
-    { maxItems: 200, uniqueItems: true, description },
-  );
+  Type.Array(Type.String({ pattern, maxLength: 200 }), {
+    maxItems: 200,
+    uniqueItems: true,
+    description,
+  });
 
 const ModelName = Type.String({
   pattern: '^[^/\\s]+/\\S+$',
@@ -76,6 +82,33 @@ const Variables = Type.Record(Type.String(), Type.String({ maxLength: variableCh
   examples: [{ company: 'Harbour Ltd', time_zone: 'Europe/Berlin' }],
 });
 
+const ToolRule = Type.Object(
+  {
+    tools: Type.String({ pattern, maxLength: 200, description: 'A pattern of skills: shop/*.' }),
+    when: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: conditionCharactersMax,
+        description:
+          'JSONata over {arguments, user, calls, spent}; the rule decides where it is true. Left out, it decides about every call.',
+      }),
+    ),
+    then: {
+      ...Words(ruleOutcomes),
+      description:
+        'ask: a person has to approve the call. refuse: it is not made. allow: it is made.',
+    },
+    message: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: messageCharactersMax,
+        description: 'For the person who is asked, or for the model whose call is refused.',
+      }),
+    ),
+  },
+  { additionalProperties: false, title: 'ToolRule' },
+);
+
 /** What decides how an agent works: each change of these makes a version. */
 const versioned = {
   instructions: Type.String({
@@ -99,6 +132,12 @@ const versioned = {
   approvals: Patterns(
     'Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request.',
   ),
+  tool_rules: Type.Array(ToolRule, {
+    maxItems: rulesMax,
+    description:
+      'Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does.',
+    examples: [[{ tools: 'shop/*', when: 'arguments.amount > 100', then: 'ask' }]],
+  }),
   agents: Type.Array(Slug, {
     maxItems: 50,
     uniqueItems: true,
@@ -156,6 +195,7 @@ const example = {
   fallback_models: ['anthropic/claude-sonnet-4-5'],
   skills: ['web/*', 'text/v1.0/word-count'],
   approvals: ['web/v1.0/http-request'],
+  tool_rules: [{ tools: 'shop/*', when: 'arguments.amount > 100', then: 'ask' }],
   agents: ['researcher'],
   metadata: {},
   memory: 'user',

@@ -49,6 +49,7 @@ const sizedColumns = [
   'variables',
   'skills',
   'approvals',
+  'tool_rules',
   'agents',
   'metadata',
   'model_settings',

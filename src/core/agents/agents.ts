@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { type Cap, requireRoom } from '../../adapters/database/caps.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
+import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
@@ -52,6 +53,7 @@ import {
   recordRemoval,
   requireReusable,
 } from './removed-agents.ts';
+import { requireRules } from './tool-rules.ts';
 
 /** The agent of requests that name none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
@@ -95,6 +97,7 @@ export class Agents {
   readonly #skills: KnownSkills;
   readonly #dependents: readonly AgentDependent[];
   readonly #changes: AgentChanges;
+  readonly #expressions: Expressions;
   readonly #config: AgentsContext['config'];
   readonly #cap: Cap;
   /** By `keyOf`. */
@@ -108,6 +111,8 @@ export class Agents {
       readonly limits: LimitSettings;
       readonly dependents: readonly AgentDependent[];
       readonly changes: AgentChanges;
+      /** What evaluates the conditions of rules. */
+      readonly expressions: Expressions;
     },
   ) {
     this.#database = database;
@@ -116,6 +121,7 @@ export class Agents {
     this.limits = slices.limits;
     this.#dependents = slices.dependents;
     this.#changes = slices.changes;
+    this.#expressions = slices.expressions;
     this.#config = config;
     this.#cap = { table: 'agents', things: 'agents', max: config.agentsMax };
     this.#states = new ShortCache(clock, cacheMs, cachedMax);
@@ -180,6 +186,7 @@ export class Agents {
     const given: AgentRow = { ...empty, ...columnsOf(fields) };
     requireTaken(calledModel(given), this.#config);
     requireVariables(fields.variables ?? {});
+    await requireRules(this.#expressions, organizationId, fields.tool_rules ?? []);
     const row = await createAfterRemoval(id, (waitedFor) =>
       this.#database.write(async (tx) => {
         await requireCovered(tx, this.#skills, writer, [given]);
@@ -225,6 +232,7 @@ export class Agents {
   ) {
     const { organizationId } = writer;
     requireVariables(fields.variables ?? {});
+    await requireRules(this.#expressions, organizationId, fields.tool_rules ?? []);
     const row = await this.#database.write(async (tx) => {
       const before = await this.lock(tx, organizationId, id);
       const columns = columnsOf(fields);

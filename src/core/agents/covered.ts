@@ -108,11 +108,12 @@ function neededScopes(
   return needed;
 }
 
-/** Throws `403` for a change of the patterns whose calls a person has to approve, without the scope of approvals. */
+/** Throws `403` for a change of which calls a person has to approve or rules decide about, without the scope of approvals. */
 export function requireApprovals(
   { scopes }: Writer,
-  before: Pick<AgentRow, 'approvals'>,
-  after: Pick<AgentRow, 'approvals'>,
+  before: Pick<AgentRow, 'approvals' | 'tool_rules'>,
+  after: Pick<AgentRow, 'approvals' | 'tool_rules'>,
 ): void {
-  if (before.approvals !== after.approvals) requireScopes(scopes, ['approvals']);
+  const isChanged = before.approvals !== after.approvals || before.tool_rules !== after.tool_rules;
+  if (isChanged) requireScopes(scopes, ['approvals']);
 }

@@ -78,6 +78,14 @@ export function namesIn(instructions: string, variables: InstructionValues): Set
   return known;
 }
 
+/** What the user of a job is called, as its client said; undefined where it did not. */
+export function userNameIn(job: {
+  readonly instruction_values: string | null;
+}): string | undefined {
+  const { instruction_values: values } = job;
+  return values === null ? undefined : (JSON.parse(values) as InstructionValues)['user.name'];
+}
+
 /** Where the values of a run come from. */
 export interface ValueSources {
   readonly agentName: string;

@@ -14,15 +14,27 @@ const versionLast = new RegExp(`^(${part})/(${part})/(${version})$`);
 /** Throws `400 validation_error` with what to write; what else may be wrong with a pattern its JSON Schema says. */
 export function refusePatterns(body: unknown): void {
   if (!isObject(body)) return;
-  const faults = fields.flatMap((field) => {
-    const patterns = body[field];
-    if (!Array.isArray(patterns)) return [];
-    return patterns.slice(0, patternsMax).flatMap((pattern, i) => {
-      const issue = typeof pattern === 'string' ? issueOf(pattern) : null;
-      return issue === null ? [] : [{ field: `${field}.${i}`, issue }];
-    });
+  const faults = patternsIn(body).flatMap(([field, pattern]) => {
+    const issue = typeof pattern === 'string' ? issueOf(pattern) : null;
+    return issue === null ? [] : [{ field, issue }];
   });
   if (faults.length > 0) throw invalidIn(faults);
+}
+
+/** The patterns, and whatever else stands in their places, with their fields. */
+function patternsIn(body: Record<string, unknown>): [field: string, pattern: unknown][] {
+  const listIn = (field: string): unknown[] => {
+    const list = body[field];
+    return Array.isArray(list) ? list.slice(0, patternsMax) : [];
+  };
+  const listed = fields.flatMap((field) =>
+    listIn(field).map((pattern, i): [string, unknown] => [`${field}.${i}`, pattern]),
+  );
+  const ruled = listIn('tool_rules').map((rule, i): [string, unknown] => [
+    `tool_rules.${i}.tools`,
+    isObject(rule) ? rule['tools'] : undefined,
+  ]);
+  return [...listed, ...ruled];
 }
 
 function issueOf(pattern: string): string | null {

@@ -8,13 +8,14 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { waitMaxMs } from '../../kernel/step-bounds.ts';
 import type { Agents } from '../agents/agents.ts';
+import { userNameIn } from '../agents/instruction-values.ts';
 import { listJobsAbove } from '../journal/agent-tree-queries.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
 import { deadlineAfter, type WaitKindVerbs } from '../journal/wait-kinds.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
 import type { Acceptor, WorkRequest } from './accept.ts';
 import { findParent } from './child-jobs.store.ts';
-import { type JobRow, userNameIn } from './jobs.store.ts';
+import type { JobRow } from './jobs.store.ts';
 import type { Admission } from './turns/admission.ts';
 
 /** Jobs that one job may start, in all its attempts. */

@@ -15,6 +15,7 @@ import {
   Tokens,
   Words,
 } from '../../adapters/http/schemas.ts';
+import { ruleOutcomes } from '../agents/tool-rules.ts';
 
 export const StepStatus = Words(stepStatuses);
 
@@ -37,6 +38,7 @@ const stepExample = {
   cost_usd: null,
   estimated_cost_usd: 0,
   price: null,
+  rule: null,
   waits_for: null,
   due_at: null,
   started_at: '2026-01-01T00:00:01.000Z',
@@ -140,6 +142,17 @@ export const JobStep = Type.Object(
     price: {
       ...Nullable(StepPrice),
       description: 'The price when the call began; null where it is unknown, and for a tool.',
+    },
+    rule: {
+      ...Nullable(
+        Type.Object({
+          number: Nullable(Type.Integer()),
+          then: Words(ruleOutcomes),
+          message: Nullable(Type.String()),
+        }),
+      ),
+      description:
+        'Of a tool: what the tool_rules of the agent decided about the call, and which of them, from 1; null where none concerns the tool. A number of null is approvals alone.',
     },
     waits_for: {
       ...Nullable(WaitedFor),

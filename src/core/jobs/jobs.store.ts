@@ -83,15 +83,6 @@ type ClaimColumn =
 export const memoryUserOf = ({ user_id, for_user }: Pick<JobRow, 'user_id' | 'for_user'>) =>
   for_user === 1 ? user_id : null;
 
-/** What the user of a job is called, as its client said; undefined where it did not. */
-export function userNameIn({
-  instruction_values: values,
-}: Pick<JobRow, 'instruction_values'>): string | undefined {
-  return values === null
-    ? undefined
-    : (JSON.parse(values) as Readonly<Record<string, string>>)['user.name'];
-}
-
 /** The defaults of a new job: queued, without an outcome. */
 type Defaults =
   | 'status'

@@ -2,6 +2,7 @@
 
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
+import { userNameIn } from '../agents/instruction-values.ts';
 import type { Context } from '../context/context.ts';
 import { lookupOf } from '../skills/registry.ts';
 import type { AcceptedJob, WorkRequest } from './accept.ts';
@@ -11,7 +12,7 @@ import {
   refuseInvalid,
   requireConversationScope,
 } from './execute.ts';
-import { type JobRow, userNameIn } from './jobs.store.ts';
+import type { JobRow } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
 
 export async function retryJob(

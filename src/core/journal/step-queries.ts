@@ -48,6 +48,7 @@ export interface EndedStep
     | 'attempt'
     | 'seen_to'
     | 'told'
+    | 'rule'
   > {
   status: Exclude<StepStatus, 'active' | 'waiting'>;
 }
@@ -131,12 +132,43 @@ export function startApprovedTool(
   return tx.each(startApproved, [{ job_id: job.id, epoch: job.epoch, ...tool, now }]);
 }
 
+const decide = statement<{ job_id: string; n: number; rule: string }>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({ rule: p('rule') })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+/** Records what the rules of the agent have decided about the call of a tool. */
+export function recordRule(tx: Transaction, jobId: string, n: number, rule: string): Promise<void> {
+  return tx.each(decide, [{ job_id: jobId, n, rule }]);
+}
+
+/** The calls of a tool before a step of a job, and what its calls of models have used. PostgreSQL sums to text. */
+export const findUseOfTool = firstRow<{ job_id: string; n: number; name: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select([
+      sql<
+        number | string | null
+      >`sum(case when kind = 'tool' and name = ${p('name')} and n < ${p('n')} then 1 else 0 end)`.as(
+        'calls',
+      ),
+      sql<
+        number | string | null
+      >`sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) + estimated)`.as('tokens'),
+      sql<number | string | null>`sum(coalesce(cost, 0) + estimated_cost)`.as('cost'),
+    ])
+    .where('job_id', '=', p('job_id')),
+);
+
 /** All that says what became of a step, without its result, which may have a megabyte. */
 const columnsOfStep = [
   ...(['job_id', 'n', 'epoch', 'generation', 'parent', 'turn', 'kind', 'name'] as const),
   ...(['call_id', 'status', 'error', 'message_id', 'memory', 'digest', 'attempt'] as const),
   ...(['prompt_tokens', 'completion_tokens', 'reserved', 'estimated', 'started_at'] as const),
-  'cost',
+  ...(['cost', 'rule'] as const),
 ] as const;
 export type StepOfGeneration = Pick<StepRow, (typeof columnsOfStep)[number]>;
 
@@ -226,7 +258,7 @@ const listedColumns = [
   ...(['n', 'parent', 'generation', 'kind', 'name', 'turn', 'status', 'error'] as const),
   ...(['message_id', 'prompt_tokens', 'completion_tokens', 'started_at', 'finished_at'] as const),
   ...(['cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
-  ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at'] as const),
+  ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at', 'rule'] as const),
 ] as const;
 export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 

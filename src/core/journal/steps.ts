@@ -4,6 +4,7 @@ import type { Database, Handle } from '../../adapters/database/database.ts';
 import type { ApprovalStatus, JobStatus, StepKind } from '../../adapters/database/tables.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { usdOf, usdOrNull } from '../../kernel/money.ts';
+import type { RuleDecision } from '../agents/tool-rules.ts';
 import {
   type CountedTokens,
   type TokenStats,
@@ -102,9 +103,13 @@ function countsOf(job: CountedTokens): CountedTokens {
 
 const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'generate']);
 
+function ruleBody({ rule, then, message }: RuleDecision) {
+  return { number: rule, then, message };
+}
+
 function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
   const { n, parent, generation, error, due_at, started_at, finished_at, ...more } = row;
-  const { estimated, cost, estimated_cost, price, ...listed } = more;
+  const { estimated, cost, estimated_cost, price, rule, ...listed } = more;
   const isThought = thoughtKinds.has(row.kind);
   return {
     step: n,
@@ -118,6 +123,7 @@ function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
     // A summary belongs to no turn.
     kind: row.kind === 'model' && row.turn === 0 ? ('summary' as const) : row.kind,
     error: error === null ? null : (JSON.parse(error) as StepError),
+    rule: rule === null ? null : ruleBody(JSON.parse(rule) as RuleDecision),
     waits_for: waitsFor,
     due_at: timestampOrNull(due_at),
     started_at: timestamp(started_at),

@@ -2,6 +2,7 @@
 
 import type { KnownModels } from '../../adapters/models/known-models.ts';
 import { ModelError, type Models, type ToolMessage } from '../../adapters/models/model.ts';
+import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { InstructionValues } from '../agents/instruction-values.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
@@ -28,6 +29,7 @@ export interface ThinkingParts extends GenerationParts {
   readonly apiKeys: ApiKeys;
   readonly skills: SkillRegistry;
   readonly credentials: Credentials;
+  readonly expressions: Expressions;
   readonly models: Models;
   readonly known: KnownModels;
   readonly skillFolders: SkillFolders;

@@ -14,6 +14,7 @@ import { cutToBytes } from '../../kernel/cut-text.ts';
 import { newId } from '../../kernel/ids.ts';
 import { lazily } from '../../kernel/lazy.ts';
 import type { InstructionValues } from '../agents/instruction-values.ts';
+import type { RuleDecision } from '../agents/tool-rules.ts';
 import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
@@ -32,6 +33,7 @@ import {
   listActiveSteps,
   listStepsOfGeneration,
   recordAgent,
+  recordRule,
   restartStep,
   startApprovedTool,
 } from '../journal/step-queries.ts';
@@ -353,6 +355,12 @@ export class Generations {
   startApproved(n: number, digest: string): Promise<void> {
     const { job, journal } = this;
     return journal.write((tx) => startApprovedTool(tx, job, { n, digest }, journal.clock.now()));
+  }
+
+  /** Records what the rules of the agent have decided about the call of a tool, before the tool starts. */
+  recordDecision(n: number, decision: RuleDecision): Promise<void> {
+    const { job, journal } = this;
+    return journal.write((tx) => recordRule(tx, job.id, n, JSON.stringify(decision)));
   }
 
   /** Ends a tool. Observers are notified once its end is committed. */

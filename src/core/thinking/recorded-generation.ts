@@ -11,6 +11,7 @@ import {
   type ToolMessage,
   type Usage,
 } from '../../adapters/models/model.ts';
+import type { RuleDecision } from '../agents/tool-rules.ts';
 import { costsOf } from '../journal/call-costs.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
 import type { StepOfGeneration } from '../journal/step-queries.ts';
@@ -36,6 +37,8 @@ export interface LeftTool {
   readonly isInterrupted: boolean;
   /** Whether it had started with a person's approval. */
   readonly isApproved: boolean;
+  /** What the rules of the agent had decided about the call; null where they had not. */
+  readonly decision: RuleDecision | null;
 }
 
 /** The cost of a call; `estimated` tokens replace unreported counts. */
@@ -166,8 +169,12 @@ export function dialogueFor(
   });
 }
 
-function leftTool({ status, digest }: StepOfGeneration): LeftTool {
-  return { isInterrupted: status === 'interrupted', isApproved: digest !== null };
+function leftTool({ status, digest, rule }: StepOfGeneration): LeftTool {
+  return {
+    isInterrupted: status === 'interrupted',
+    isApproved: digest !== null,
+    decision: rule === null ? null : (JSON.parse(rule) as RuleDecision),
+  };
 }
 
 export const nothingRecorded = readGeneration([], new Map(), 1);

@@ -8,7 +8,7 @@ import type { Usage } from '../../adapters/models/model.ts';
 import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { usdOf } from '../../kernel/money.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
-import { fallbacksOf, settingsOf } from '../agents/agent-rows.ts';
+import { fallbacksOf, rulesOf, settingsOf } from '../agents/agent-rows.ts';
 import type { FilledInstructions } from '../agents/instruction-values.ts';
 import { callSettings } from '../agents/model-settings.ts';
 import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
@@ -211,6 +211,7 @@ async function toolsOf(
     memory: rightsOfModel(agent.memory, run.job.for_user === 1),
     skills: JSON.parse(agent.skills) as string[],
     approvals: JSON.parse(agent.approvals) as string[],
+    rules: rulesOf(agent),
   };
   return new ToolBox(parts.skills.list(agent.organization_id), rights, scopes, wanted);
 }

@@ -7,6 +7,7 @@
 import { dayMs } from '../../kernel/clock.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import { isObject } from '../../kernel/json.ts';
+import { titleCharsMax } from '../../kernel/step-bounds.ts';
 import { journalOf } from '../jobs/runs/attempt.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { StepError } from '../journal/step-rows.ts';
@@ -18,8 +19,13 @@ import type { SkillUse } from './tools.ts';
 /** How long a person has to decide. */
 const timeoutMs = 7 * dayMs;
 
+/** Why a rule has a person asked. */
+export interface Asking {
+  readonly reason?: string | undefined;
+}
+
 /** A call that may need an approval; `agent` is the agent that the skill gives a task. */
-type ApprovableUse = SkillUse & { readonly agent?: string };
+type ApprovableUse = SkillUse & Asking & { readonly agent?: string };
 
 /** The skill or the agent that is called, as the person and the model see it. */
 const nameOf = ({ skill, agent }: ApprovableUse) =>
@@ -71,7 +77,7 @@ async function ask(
   const name = nameOf(use);
   const value = JSON.parse(use.input) as unknown;
   const payload = {
-    title: `Call ${name}?`,
+    title: titleOf(name, use.reason),
     // `link` in details is shown as a link. A model must not set it.
     details: isObject(value) && !Object.hasOwn(value, 'link') ? value : { input: value },
     timeoutMs,
@@ -87,6 +93,11 @@ async function ask(
   });
   return 'error' in decided ? decided.error : (decided.output as ApprovalDecision);
 }
+
+const titleOf = (name: string, reason: string | undefined) =>
+  [...(reason === undefined ? `Call ${name}?` : `Call ${name}? ${reason}`)]
+    .slice(0, titleCharsMax)
+    .join('');
 
 function refusal(skill: string, { by, reason }: ApprovalDecision): StepError {
   if (by === null) {

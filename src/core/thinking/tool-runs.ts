@@ -6,6 +6,7 @@
 import type { ToolCall, ToolMessage } from '../../adapters/models/model.ts';
 import { endsMidCharacter } from '../../kernel/cut-text.ts';
 import { digestOf } from '../../kernel/digest.ts';
+import type { RuleDecision } from '../agents/tool-rules.ts';
 import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
 import { refusalOf } from '../jobs/runs/called-skills.ts';
 import { runToolSkill } from '../jobs/runs/tool-run.ts';
@@ -20,9 +21,10 @@ import { findResult, keepsResult } from './recorded-results.ts';
 import { resultText } from './result-text.ts';
 import { requireKey } from './run-agent.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
-import { awaitApproval } from './tool-approvals.ts';
+import { type Asking, awaitApproval } from './tool-approvals.ts';
+import { decideByRules, refusalBy } from './tool-decisions.ts';
 import { failed, type Refused, waitFor } from './tool-waits.ts';
-import type { ToolUse } from './tools.ts';
+import type { SkillUse, ToolUse } from './tools.ts';
 
 /** Characters of a result that is sent to a model. */
 const resultMax = 50_000;
@@ -186,6 +188,12 @@ async function runSkill(
   }
 }
 
+/** The call, with what a rule has decided about its approval. */
+function decidedUse<Use extends SkillUse>(use: Use, decision: RuleDecision | null): Use & Asking {
+  if (decision === null) return use;
+  return { ...use, needsApproval: decision.then === 'ask', reason: decision.message ?? undefined };
+}
+
 /** Whether the call may be made, and whether a person has approved it just now. */
 async function admit(
   active: ActiveGeneration,
@@ -198,7 +206,10 @@ async function admit(
   // Checked first, so that no person is asked to approve a call that cannot be made.
   const refused = await refusalOf(run, use.skill);
   if (refused !== null) return { error: refused };
-  const grant = await awaitApproval(active, tool, use, own);
+  const decision = await decideByRules(active, tool, use);
+  const forbiddenByRule = refusalBy(decision);
+  if (forbiddenByRule !== null) return forbiddenByRule;
+  const grant = await awaitApproval(active, tool, decidedUse(use, decision), own);
   if (grant === null) return { isApproved: false };
   if ('code' in grant) return { error: grant };
   // Checked again, because the wait for the approval may have taken days.

@@ -43,7 +43,13 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
 }
 
 const everything = { tools: true, files: false };
-const all = { skills: ['*'], agents: [], approvals: [], memory: 'read_write' } as const;
+const all = {
+  skills: ['*'],
+  agents: [],
+  approvals: [],
+  rules: [],
+  memory: 'read_write',
+} as const;
 const boxOf = (...skills: Skill[]) => new ToolBox(skills, all, ['*'], everything);
 const namesOf = ({ offers }: ToolBox) => offers.map(({ name }) => name);
 const memoryTools = ['remember', 'recall', 'forget'];
@@ -342,6 +348,7 @@ describe('a call', () => {
       skill: skillKey('text', 'v1.0', 'words'),
       input: '{"text":"å 😀"}',
       needsApproval: false,
+      rules: [],
     });
   });
 

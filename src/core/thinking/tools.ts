@@ -9,6 +9,7 @@ import type { DialogueMessage, ToolCall, ToolOffer } from '../../adapters/models
 import { hasScopes } from '../../kernel/caller.ts';
 import { cleanText } from '../../kernel/text.ts';
 import { describeAgent, taskSkill } from '../agents/called-agents.ts';
+import { type NumberedRule, numberedRules, type ToolRule } from '../agents/tool-rules.ts';
 import {
   isMemoryVerb,
   type MemoryRights,
@@ -51,8 +52,10 @@ export interface SkillUse {
   readonly skill: string;
   /** JSON text that the skill's schema allows. */
   readonly input: string;
-  /** Whether a person has to approve the call. */
+  /** Whether a person has to approve the call, where no rule decides otherwise. */
   readonly needsApproval: boolean;
+  /** The rules that may decide about the call, in order. */
+  readonly rules: readonly NumberedRule[];
 }
 
 /** A parsed call. */
@@ -101,12 +104,14 @@ export interface AgentRights {
   readonly memory: MemoryRights;
   /** Patterns of skills whose calls a person has to approve. */
   readonly approvals: readonly string[];
+  readonly rules: readonly ToolRule[];
 }
 
 /** The tools of one request to a model. */
 export class ToolBox {
   /** The tools offered at the start. */
   readonly offers: readonly ToolOffer[];
+  readonly #rules: readonly NumberedRule[];
   readonly #allowed: readonly SkillTool[];
   readonly #byName: ReadonlyMap<string, SkillTool>;
   /** Whether there are so many tools that the model gets those that it finds. */
@@ -122,6 +127,7 @@ export class ToolBox {
     scopes: readonly string[],
     { tools, files }: WantedTools,
   ) {
+    this.#rules = numberedRules(rights.rules);
     const wanted = tools === true ? ['*'] : tools === false ? [] : tools;
     const usable = skills.filter(
       (skill) => matchesAny(skill, wanted) && hasScopes(scopes, skill.requiredScopes),
@@ -179,7 +185,9 @@ export class ToolBox {
     }
     const read = readArguments(call.input);
     if ('fault' in read) return refused(read.fault);
-    return tool === undefined ? useOfOwn(call.name, read.value) : useOfSkill(tool, read.value);
+    return tool === undefined
+      ? useOfOwn(call.name, read.value)
+      : useOfSkill(tool, read.value, this.#rules);
   }
 
   /** The tools that a query finds, as shown to the model; null for none. */
@@ -264,6 +272,7 @@ function countOr(fallback: number, value: unknown, most: number): number {
 function useOfSkill(
   { skill, agent, isWrapped, needsApproval }: SkillTool,
   given: Record<string, unknown>,
+  allRules: readonly NumberedRule[],
 ): ToolUse {
   const input = isWrapped ? given['input'] : given;
   const issues = input === undefined ? [missingInput] : skill.input.issuesOf(input);
@@ -271,7 +280,8 @@ function useOfSkill(
     const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
     return refused(`The arguments break the tool's schema: ${list}`);
   }
-  const use = { skill: keyOf(skill), input: JSON.stringify(input), needsApproval };
+  const rules = allRules.filter(({ tools }) => matchesAny(skill, [tools]));
+  const use = { skill: keyOf(skill), input: JSON.stringify(input), needsApproval, rules };
   return agent === null ? { kind: 'skill', ...use } : { kind: 'agent', agent, ...use };
 }
 
@@ -286,6 +296,5 @@ function unknownTool(name: string, offers: readonly ToolOffer[], isLarge: boolea
 
 /** A refusal. The message may quote the model, so it is cut and cleaned. */
 function refused(message: string): ToolUse {
-  const text = cleanText(message.slice(0, complaintMax));
-  return { kind: 'refused', message: text };
+  return { kind: 'refused', message: cleanText(message.slice(0, complaintMax)) };
 }

@@ -1,5 +1,6 @@
 /** Triggers with an event: their calls become events for waiting runs instead of starting runs (docs/triggers.md). */
 import { hash } from 'node:crypto';
+import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import { hasScopes } from '../../kernel/caller.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { isObject } from '../../kernel/json.ts';
@@ -7,7 +8,7 @@ import { eventKeyCharsMax, isLongerThan } from '../../kernel/step-bounds.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import { eventScopes } from '../run-events/bounds.ts';
 import type { SendReceipt } from '../run-events/run-events.ts';
-import type { MappingContext, Mappings } from './mapping.ts';
+import type { MappingContext } from './mapping-context.ts';
 import type { TriggerReceiver } from './receive.ts';
 import type { TriggerRow } from './triggers.store.ts';
 
@@ -35,7 +36,7 @@ export async function sendEvent(
 }
 
 async function keyOf(
-  mappings: Mappings,
+  mappings: Expressions,
   { organization_id, event_key_mapping: mapping }: TriggerRow,
   context: MappingContext,
 ): Promise<string | null> {
@@ -52,7 +53,7 @@ async function keyOf(
 
 /** The body, or the result of the mapping over the trigger's own input. */
 async function dataOf(
-  mappings: Mappings,
+  mappings: Expressions,
   { organization_id, mapping, input }: TriggerRow,
   context: MappingContext,
 ): Promise<unknown> {

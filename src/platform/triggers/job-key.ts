@@ -1,4 +1,6 @@
 /** Triggers whose jobs have a key: of calls with one key not each makes a job of its own (docs/triggers.md). */
+
+import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import {
   type JobKey,
   type JobKeyMode,
@@ -7,7 +9,7 @@ import {
 } from '../../core/jobs/job-keys/job-keys.ts';
 import { invalid, invalidIn, PlatformError } from '../../kernel/errors.ts';
 import { isLongerThan } from '../../kernel/step-bounds.ts';
-import type { MappingContext, Mappings } from './mapping.ts';
+import type { MappingContext } from './mapping-context.ts';
 import type { TriggerRow } from './triggers.store.ts';
 
 const field = 'job_key.mapping';
@@ -31,7 +33,7 @@ export function jobKeySettings({ job_key }: Pick<TriggerRow, 'job_key'>): JobKey
 }
 
 /** Throws `400` where the settings do not fit together, or the mapping cannot be read. */
-export async function requireJobKey(mappings: Mappings, trigger: TriggerRow): Promise<void> {
+export async function requireJobKey(mappings: Expressions, trigger: TriggerRow): Promise<void> {
   const settings = jobKeySettings(trigger);
   if (settings === null) return;
   keyFrom(settings, 'any');
@@ -40,7 +42,7 @@ export async function requireJobKey(mappings: Mappings, trigger: TriggerRow): Pr
 
 /** The key of the job of a call, undefined where the trigger has none; throws `400` where the mapping gives none. */
 export async function jobKeyOfCall(
-  mappings: Mappings,
+  mappings: Expressions,
   trigger: TriggerRow,
   context: MappingContext,
 ): Promise<JobKey | undefined> {

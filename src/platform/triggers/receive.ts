@@ -8,6 +8,7 @@ import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Database } from '../../adapters/database/database.ts';
 import type { SigningSecrets } from '../../adapters/database/signing-secrets.ts';
+import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import { envelopeOf } from '../../core/events/events.ts';
@@ -25,7 +26,7 @@ import { canonicalJson } from '../../kernel/text.ts';
 import type { RunEvents, SendReceipt } from '../run-events/run-events.ts';
 import { eventObstacle, sendEvent } from './event-target.ts';
 import { jobKeyOfCall } from './job-key.ts';
-import type { MappingContext, Mappings } from './mapping.ts';
+import type { MappingContext } from './mapping-context.ts';
 import { payloadOf } from './payload.ts';
 import { triggerNotFound } from './refusals.ts';
 import { requireSignature } from './signature.ts';
@@ -75,7 +76,7 @@ export class TriggerReceiver {
   readonly secrets: SigningSecrets;
   readonly execution: Execution;
   readonly runEvents: RunEvents;
-  readonly mappings: Mappings;
+  readonly mappings: Expressions;
   /** The time of each trigger's last report of each code. */
   readonly reportedAt = new Map<string, number>();
 
@@ -86,7 +87,7 @@ export class TriggerReceiver {
       readonly secrets: SigningSecrets;
       readonly execution: Execution;
       readonly runEvents: RunEvents;
-      readonly mappings: Mappings;
+      readonly mappings: Expressions;
     },
   ) {
     this.database = database;
@@ -221,7 +222,7 @@ function startedJob(
 }
 
 async function inputOf(
-  mappings: Mappings,
+  mappings: Expressions,
   trigger: TriggerRow,
   { skill }: Target,
   context: MappingContext,

@@ -8,6 +8,7 @@ import { requireRoom } from '../../adapters/database/caps.ts';
 import type { Database } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { SecretOwner, SigningSecrets } from '../../adapters/database/signing-secrets.ts';
+import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import type { Agents } from '../../core/agents/agents.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import { keyOfRuns } from '../../core/api-keys/key-of-runs.ts';
@@ -19,7 +20,6 @@ import { invalid } from '../../kernel/errors.ts';
 import { isId, newId } from '../../kernel/ids.ts';
 import { ShortCache } from '../../kernel/short-cache.ts';
 import { deleteCallsOf } from './calls.store.ts';
-import type { Mappings } from './mapping.ts';
 import { triggerNotFound, triggerRefusals } from './refusals.ts';
 import type { NewTrigger, TriggerChanges } from './triggers.schemas.ts';
 import {
@@ -62,7 +62,7 @@ export class Triggers {
   readonly apiKeys: ApiKeys;
   readonly skills: SkillRegistry;
   readonly secrets: SigningSecrets;
-  readonly mappings: Mappings;
+  readonly mappings: Expressions;
   /** Recently called active triggers by the hash of their token. */
   readonly cache: ShortCache<TriggerRow>;
 
@@ -73,7 +73,7 @@ export class Triggers {
       readonly apiKeys: ApiKeys;
       readonly skills: SkillRegistry;
       readonly secrets: SigningSecrets;
-      readonly mappings: Mappings;
+      readonly mappings: Expressions;
     },
   ) {
     this.database = database;

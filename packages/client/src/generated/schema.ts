@@ -2953,6 +2953,19 @@ export interface components {
             /** @description The window that the dialogue is trimmed to. MODEL_CONTEXT_TOKENS by default. */
             context_tokens?: number | null;
         };
+        ToolRule: {
+            /** @description A pattern of skills: shop/*. */
+            tools: string;
+            /** @description JSONata over {arguments, user, calls, spent}; the rule decides where it is true. Left out, it decides about every call. */
+            when?: string;
+            /**
+             * @description ask: a person has to approve the call. refuse: it is not made. allow: it is made.
+             * @enum {string}
+             */
+            then: "ask" | "refuse" | "allow";
+            /** @description For the person who is asked, or for the model whose call is refused. */
+            message?: string;
+        };
         NewAgent: {
             id?: string;
             name?: string;
@@ -2974,6 +2987,8 @@ export interface components {
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals?: string[];
+            /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
+            tool_rules?: components["schemas"]["ToolRule"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
             /**
@@ -3014,6 +3029,8 @@ export interface components {
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals: string[];
+            /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
+            tool_rules: components["schemas"]["ToolRule"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
@@ -3062,6 +3079,8 @@ export interface components {
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals: string[];
+            /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
+            tool_rules: components["schemas"]["ToolRule"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
@@ -3108,6 +3127,8 @@ export interface components {
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals: string[];
+            /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
+            tool_rules: components["schemas"]["ToolRule"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
@@ -3155,6 +3176,8 @@ export interface components {
             skills?: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals?: string[];
+            /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
+            tool_rules?: components["schemas"]["ToolRule"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
             /**
@@ -3178,7 +3201,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "agents" | "memory" | "recall")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3201,6 +3224,8 @@ export interface components {
             skills: string[];
             /** @description Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request. */
             approvals: string[];
+            /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
+            tool_rules: components["schemas"]["ToolRule"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
@@ -3217,7 +3242,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "agents" | "memory" | "recall")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3228,7 +3253,7 @@ export interface components {
             compared_to: number | null;
             differences: {
                 /** @enum {string} */
-                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "agents" | "memory" | "recall";
+                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "agents" | "memory" | "recall";
                 /** @description In the version of compared_to. */
                 before: unknown;
                 after: unknown;
@@ -4012,6 +4037,13 @@ export interface components {
             estimated_cost_usd: number;
             /** @description The price when the call began; null where it is unknown, and for a tool. */
             price: components["schemas"]["ModelPrice"] | null;
+            /** @description Of a tool: what the tool_rules of the agent decided about the call, and which of them, from 1; null where none concerns the tool. A number of null is approvals alone. */
+            rule: {
+                number: number | null;
+                /** @enum {string} */
+                then: "ask" | "refuse" | "allow";
+                message: string | null;
+            } | null;
             /** @description What ends a wait: an event, as long as the run waits for it; an approval; a job. Null for a sleep and for what is no wait. */
             waits_for: components["schemas"]["WaitedFor"] | null;
             /** @description When a wait ends by itself; null for what is no wait. */

@@ -1,19 +1,16 @@
 /**
- * Mappings: JSONata expressions that turn a call of a trigger into a skill's input. Expressions are
- * untrusted: one may loop endlessly or fill the memory. A sandboxed process evaluates them, each with a
- * deadline. Owners take turns. The first mapping starts the first process.
+ * JSONata expressions of clients: mappings of triggers, rules of agents. Expressions are untrusted: one may loop
+ * endlessly or fill the memory. A sandboxed process evaluates them, each with a deadline. Owners take turns. The
+ * first expression starts the first process.
  */
 import { extname } from 'node:path';
-import { parseJsonBody } from '../../adapters/http/body.ts';
-import type { EvaluationRequest, JsonataAnswer } from '../../adapters/sandbox/jsonata.ts';
-import { type Sandbox, startSandbox } from '../../adapters/sandbox/sandbox.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
+import { parseJsonBody } from '../http/body.ts';
+import type { EvaluationRequest, JsonataAnswer } from './jsonata.ts';
+import { type Sandbox, startSandbox } from './sandbox.ts';
 
 /** The module that the sandboxed processes import. */
-const program = new URL(
-  `../../adapters/sandbox/jsonata${extname(import.meta.url)}`,
-  import.meta.url,
-).href;
+const program = new URL(`./jsonata${extname(import.meta.url)}`, import.meta.url).href;
 const processesMax = 2;
 /** Heap of one process; the largest body and its result fit several times. */
 const memoryMb = 64;
@@ -28,24 +25,19 @@ const ownerShare = 0.5;
 /** An evaluation is tried once more when its process was killed from outside. */
 const attemptsMax = 2;
 
-export interface MappingLimits {
+export interface ExpressionLimits {
   /** Milliseconds of processor time that one evaluation may take. */
   readonly evaluationMs: number;
   /** Milliseconds that an evaluation may wait for its turn. */
   readonly waitMs: number;
 }
 
-const limitsDefault: MappingLimits = { evaluationMs: 500, waitMs: 5_000 };
-
-/** The input of an expression. */
-export interface MappingContext {
-  readonly body: unknown;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly query: Readonly<Record<string, unknown>>;
-}
+const limitsDefault: ExpressionLimits = { evaluationMs: 500, waitMs: 5_000 };
 
 interface Task {
   readonly owner: string;
+  /** The field of a request that the expression is, which refusals name. */
+  readonly field: string;
   /** The context as JSON text; null to parse the expression only. */
   readonly context: string | null;
   readonly expression: string;
@@ -53,8 +45,8 @@ interface Task {
   readonly expiry: NodeJS.Timeout;
 }
 
-export class Mappings {
-  readonly #limits: MappingLimits;
+export class Expressions {
+  readonly #limits: ExpressionLimits;
   readonly #waiting: Task[] = [];
   /** Running evaluations by owner. */
   readonly #runningOf = new Map<string, number>();
@@ -63,22 +55,27 @@ export class Mappings {
   #running = 0;
   #isStopped = false;
 
-  constructor(limits: Partial<MappingLimits> = {}) {
+  constructor(limits: Partial<ExpressionLimits> = {}) {
     this.#limits = { ...limitsDefault, ...limits };
   }
 
-  /** Parses an expression; throws `400` on the field `mapping` for an invalid one. */
-  async check(owner: string, expression: string): Promise<void> {
-    await this.#submit(owner, expression, null);
+  /** Parses an expression; throws `400` on the field for an invalid one. */
+  async check(owner: string, expression: string, field = 'mapping'): Promise<void> {
+    await this.#submit(owner, expression, null, field);
   }
 
   /**
-   * The value of an expression, undefined when it has none. Throws `400` on the field `mapping` when it
+   * The value of an expression, undefined when it has none. Throws `400` on the field when it
    * fails, and `503` when too many evaluations wait or the platform was held up. Owners take turns.
    */
-  async evaluate(owner: string, expression: string, context: MappingContext): Promise<unknown> {
-    const json = await this.#submit(owner, expression, JSON.stringify(context));
-    return json === null ? undefined : cleanValue(json);
+  async evaluate(
+    owner: string,
+    expression: string,
+    context: object,
+    field = 'mapping',
+  ): Promise<unknown> {
+    const json = await this.#submit(owner, expression, JSON.stringify(context), field);
+    return json === null ? undefined : cleanValue(json, field);
   }
 
   /** Refuses the waiting evaluations; resolves when the processes have ended. */
@@ -91,7 +88,12 @@ export class Mappings {
     await Promise.all([...this.#started].map((sandbox) => sandbox.stop()));
   }
 
-  #submit(owner: string, expression: string, context: string | null): Promise<string | null> {
+  #submit(
+    owner: string,
+    expression: string,
+    context: string | null,
+    field: string,
+  ): Promise<string | null> {
     const waiting = this.#waiting;
     const ofOwner = waiting.filter((task) => task.owner === owner);
     if (this.#isStopped || isFull(waiting, 1) || isFull(ofOwner, ownerShare)) {
@@ -102,7 +104,7 @@ export class Mappings {
       waiting.splice(waiting.indexOf(task), 1);
       result.reject(tooBusy());
     }, this.#limits.waitMs);
-    const task: Task = { owner, expression, context, result, expiry };
+    const task: Task = { owner, field, expression, context, result, expiry };
     waiting.push(task);
     this.#startNext();
     return result.promise;
@@ -132,7 +134,7 @@ export class Mappings {
     else this.#runningOf.set(owner, left);
   }
 
-  async #run({ expression, context }: Task): Promise<string | null> {
+  async #run({ field, expression, context }: Task): Promise<string | null> {
     const { evaluationMs } = this.#limits;
     const input: EvaluationRequest = { expression, context, levels: levelsMax, valueBytesMax };
     let idle = this.#takeIdle();
@@ -143,18 +145,18 @@ export class Mappings {
       const outcome = await sandbox.ask({ function: 'evaluate', input }, evaluationMs);
       if (typeof outcome === 'object') {
         this.#idle.push(sandbox);
-        if ('error' in outcome) throw invalid('mapping', outcome.error);
+        if ('error' in outcome) throw invalid(field, outcome.error);
         const evaluated = outcome.value as JsonataAnswer;
-        if ('fault' in evaluated) throw invalid('mapping', evaluated.fault);
+        if ('fault' in evaluated) throw invalid(field, evaluated.fault);
         return evaluated.json;
       }
       this.#started.delete(sandbox);
-      if (outcome === 'late') throw invalid('mapping', `takes longer than ${evaluationMs} ms`);
-      if (outcome === 'exhausted') throw invalid('mapping', 'needs too much memory');
+      if (outcome === 'late') throw invalid(field, `takes longer than ${evaluationMs} ms`);
+      if (outcome === 'exhausted') throw invalid(field, 'needs too much memory');
       if (outcome === 'held up') break;
     }
-    // `503` and not `400`, because the mapping itself may be fine.
-    throw unavailable('The mapping could not be evaluated in time');
+    // `503` and not `400`, because the expression itself may be fine.
+    throw unavailable('The expression could not be evaluated in time');
   }
 
   /** An idle process that has not been seen to end. */
@@ -183,17 +185,17 @@ function isFull(tasks: readonly Task[], share: number): boolean {
 }
 
 /** Applies the rules for request bodies to the result of an expression. */
-function cleanValue(json: string): unknown {
+function cleanValue(json: string, field: string): unknown {
   try {
     return parseJsonBody(Buffer.from(json));
   } catch (error) {
     const [fault] = (error as PlatformError).extras?.details ?? [];
-    throw invalid('mapping', `gives what no request may bring: it ${fault?.issue ?? 'is broken'}`);
+    throw invalid(field, `gives what no request may bring: it ${fault?.issue ?? 'is broken'}`);
   }
 }
 
 function tooBusy(cause?: unknown): PlatformError {
-  return unavailable('Too many mappings wait to be evaluated', cause);
+  return unavailable('Too many expressions wait to be evaluated', cause);
 }
 
 function unavailable(message: string, cause?: unknown): PlatformError {

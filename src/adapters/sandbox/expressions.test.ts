@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { childProcesses } from '../../../test/fixtures/skills/driver.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
-import { Mappings } from './mapping.ts';
+import { Expressions } from './expressions.ts';
 
 /** A busy machine makes tests wait longer than senders would. */
 const patient = { waitMs: 60_000 };
-let mappings: Mappings;
+let mappings: Expressions;
 /** For many expressions that never end: each ends after a third of the usual processor time. */
-let brisk: Mappings;
+let brisk: Expressions;
 beforeAll(() => {
-  mappings = new Mappings(patient);
-  brisk = new Mappings({ ...patient, evaluationMs: 170 });
+  mappings = new Expressions(patient);
+  brisk = new Expressions({ ...patient, evaluationMs: 170 });
 });
 afterAll(() => Promise.all([mappings.stop(), brisk.stop()]));
 
@@ -238,7 +238,7 @@ describe('many mappings', () => {
   test('of large bodies are 503 before they fill the memory', async () => {
     const large = { ...context, body: 'x'.repeat(1_000_000) };
     // None of them is late, however busy the machine is.
-    const unhurried = new Mappings({ ...patient, evaluationMs: 60_000 });
+    const unhurried = new Expressions({ ...patient, evaluationMs: 60_000 });
     onTestFinished(() => unhurried.stop());
 
     const answers = await Promise.allSettled(
@@ -252,7 +252,7 @@ describe('many mappings', () => {
   });
 
   test('use two processes at most, none before the first, none after the end', async () => {
-    const own = new Mappings(patient);
+    const own = new Expressions(patient);
     // One of those may still be ending.
     const others = new Set(childProcesses().keys());
     const children = () =>
@@ -285,7 +285,7 @@ describe('many mappings', () => {
   });
 
   test('go on when the processes were killed from outside', async () => {
-    const own = new Mappings(patient);
+    const own = new Expressions(patient);
     const mine = () => [...childProcesses()].filter(([, line]) => line.includes('sandbox-process'));
     const others = new Set(mine().map(([pid]) => pid));
     const both = ['o', 'p'].map((owner) => own.evaluate(owner, '1', context));

@@ -1,0 +1,57 @@
+/** The rules of an agent about the calls of its tools, as JSON. */
+
+import type { Schema } from '../api/client.ts';
+import { ApiError } from '../api/client.ts';
+import { useMissingScopes } from '../shell/session.ts';
+import { NeedsScope } from '../ui/NeedsScope.tsx';
+import { ObjectField } from './ObjectField.tsx';
+
+type Rules = Schema<'Agent'>['tool_rules'];
+
+/** The list that the user typed; otherwise throws an error in the platform's form. The platform checks the rules. */
+export function rulesOf(text: string): Rules {
+  const issue = 'This is no list: write [{"tools": "shop/*", "then": "ask"}]';
+  const refused = (message: string) =>
+    new ApiError(400, { message, details: [{ field: 'tool_rules', issue: message }] });
+  if (text.trim() === '') return [];
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw refused(`This is not JSON yet: ${error instanceof Error ? error.message : error}`);
+  }
+  if (!Array.isArray(value)) throw refused(issue);
+  return value as Rules;
+}
+
+export function ToolRulesField({
+  value,
+  onValue,
+  error,
+}: {
+  readonly value: string;
+  readonly onValue: (text: string) => void;
+  readonly error?: string | undefined;
+}) {
+  const missing = useMissingScopes(['approvals']);
+  if (missing.length > 0) {
+    return (
+      <div className="flex flex-col gap-1.5">
+        <p className="text-[13px] font-medium">Rules for calls</p>
+        <pre className="font-mono text-xs">{value}</pre>
+        <NeedsScope scopes={missing} act="Changing this" />
+      </div>
+    );
+  }
+  return (
+    <ObjectField
+      label="Rules for calls (a JSON list)"
+      optional
+      hint='The first rule whose tools match and whose condition is true decides about a call: [{"tools": "shop/*", "when": "arguments.amount > 100", "then": "ask"}]. then is ask, refuse or allow.'
+      rows={4}
+      value={value}
+      onValue={onValue}
+      error={error}
+    />
+  );
+}
