@@ -1,6 +1,5 @@
 import { useQueries } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { Bot, FoldVertical, type LucideIcon, Settings2, User } from 'lucide-react';
 import { Fragment, type ReactNode } from 'react';
 import type { Message, TokenUsage } from '../api/conversations.ts';
 import { hasEnded, type JobListItem, type JobStep, jobStepsQuery } from '../api/jobs.ts';
@@ -11,6 +10,7 @@ import { Markdown } from '../markdown/Markdown.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
 import { classes } from '../ui/classes.ts';
+import { Bot, FoldVertical, type Icon, Settings2, User } from '../ui/icons.ts';
 import { textLink } from '../ui/Links.tsx';
 import { moneyText } from '../ui/Money.ts';
 import { countText, Time } from '../ui/Time.tsx';
@@ -34,7 +34,7 @@ const measuredTurns = 10;
 /** Details of a turn's messages from its steps. */
 type StepOf = (messageId: string) => { step: JobStep; usage: StepUsage | undefined } | undefined;
 
-const speakers: Record<string, { name: string; icon: LucideIcon; look: string }> = {
+const speakers: Record<string, { name: string; icon: Icon; look: string }> = {
   user: { name: 'User', icon: User, look: 'bg-accent-soft text-accent-text' },
   assistant: { name: 'Assistant', icon: Bot, look: 'bg-good-soft text-good-text' },
   summary: { name: 'Summary of what was before', icon: FoldVertical, look: 'bg-sunken text-muted' },

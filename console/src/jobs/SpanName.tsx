@@ -1,3 +1,5 @@
+import { IconButton } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
 import {
   Brain,
   Check,
@@ -8,7 +10,7 @@ import {
   Clock,
   CornerDownRight,
   FoldVertical,
-  type LucideIcon,
+  type Icon,
   Moon,
   Play,
   Radio,
@@ -16,12 +18,10 @@ import {
   SquarePlus,
   UserCheck,
   Wrench,
-} from 'lucide-react';
-import { IconButton } from '../ui/Button.tsx';
-import { classes } from '../ui/classes.ts';
+} from '../ui/icons.ts';
 import type { Span } from './spans.ts';
 
-const icons: Record<Span['kind'], LucideIcon> = {
+const icons: Record<Span['kind'], Icon> = {
   accepted: CircleDot,
   queued: Clock,
   attempt: Play,

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { MessagesSquare } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { agentsQuery } from '../api/agents.ts';
 import {
@@ -19,6 +18,7 @@ import { JobsTable } from '../jobs/JobsTable.tsx';
 import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
+import { MessagesSquare } from '../ui/icons.ts';
 import { AgentLink, UserLink } from '../ui/Links.tsx';
 import { Empty, Loaded, Skeleton } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';

@@ -1,4 +1,7 @@
 /** Where one can go, in the order of the menu. */
+
+import type { ComponentType } from 'react';
+import { PendingCount } from '../approvals/PendingCount.tsx';
 import {
   Activity,
   Bot,
@@ -7,9 +10,9 @@ import {
   CalendarClock,
   FileJson,
   Hourglass,
+  type Icon,
   KeyRound,
   ListChecks,
-  type LucideIcon,
   MessagesSquare,
   Plug,
   Puzzle,
@@ -18,15 +21,13 @@ import {
   UserCheck,
   UserKey,
   Zap,
-} from 'lucide-react';
-import type { ComponentType } from 'react';
-import { PendingCount } from '../approvals/PendingCount.tsx';
+} from '../ui/icons.ts';
 import type { Needed } from './session.ts';
 
 export interface Place extends Needed {
   readonly label: string;
   readonly to: string;
-  readonly icon: LucideIcon;
+  readonly icon: Icon;
   /** Beside its name: how much there is to do. */
   readonly Count?: ComponentType;
 }
