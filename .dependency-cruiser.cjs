@@ -223,14 +223,15 @@ module.exports = {
     {
       name: 'declared-dependency',
       severity: 'error',
-      from: {},
+      // It has a package.json of its own, which knip checks.
+      from: { pathNot: '^bench/tools/' },
       to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown'] },
     },
     {
       name: 'resolvable',
       severity: 'error',
-      // What a peer needs is installed by bench/peers.ts when it runs.
-      from: { pathNot: '^bench/peers/' },
+      // What these need is installed when they run.
+      from: { pathNot: '^bench/(peers|tools)/' },
       to: { couldNotResolve: true },
     },
     {
@@ -257,7 +258,13 @@ module.exports = {
     // TypeScript 7 has no parser that a program could call; swc reads the same syntax.
     parser: 'swc',
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '^(node_modules|[^/]+/dist[^/]*)/' },
+    exclude: {
+      path: [
+        '^(node_modules|[^/]+/dist[^/]*)/',
+        '/tools/node_modules/',
+        '/tools/[a-z]+/node_modules/',
+      ],
+    },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['node', 'import', 'types', 'default'],

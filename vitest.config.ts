@@ -142,12 +142,16 @@ const longUnits = [
   'src/adapters/queue/memory.test.ts',
   'src/adapters/sandbox/*.test.ts',
   'src/core/skills/catalog/**/*.test.ts',
+  'src/platform/remote-skills/openapi/documents-of-others.test.ts',
   'test/support/*.test.ts',
 ];
 
+/** Tools bring tests of their own along. */
+const installed = '**/node_modules/**';
+
 const unit = {
   include: ['{src,scripts,packages/*/src}/**/*.test.ts'],
-  exclude: [executorFaults, ...longUnits, ...needVite],
+  exclude: [installed, executorFaults, ...longUnits, ...needVite],
 };
 const unitLong = { include: longUnits, exclude: [serverTests, executorFaults, ...needVite] };
 const contracts = { include: ['test/contracts/**/*.test.ts', serverTests] };
@@ -186,7 +190,7 @@ const together = [
       include: [browser, unit, unitLong, contracts, http, journeys, faults].flatMap(
         ({ include }) => include,
       ),
-      exclude: [...soakOnly, ...needVite],
+      exclude: [installed, ...soakOnly, ...needVite],
       ...longest,
       globalSetup,
     },

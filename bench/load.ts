@@ -5,8 +5,8 @@ import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { installTools, toolFile } from '../scripts/tools.ts';
 
 const run = promisify(execFile);
 
@@ -78,10 +78,11 @@ async function wrk(target: Request, seconds: number, connections: number): Promi
 }
 
 async function autocannon(target: Request, seconds: number, connections: number): Promise<Flood> {
+  await installTools('bench/tools');
   const { stdout } = await run(
     process.execPath,
     [
-      fileURLToPath(import.meta.resolve('autocannon')),
+      toolFile('bench/tools', 'autocannon/autocannon.js'),
       ...['--json', '-c', String(connections), '-d', String(seconds), '-m', target.method],
       ...Object.entries(target.headers).flatMap(([name, value]) => ['-H', `${name}=${value}`]),
       ...(target.body === undefined ? [] : ['-b', target.body]),

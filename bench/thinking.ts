@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { installTools } from '../scripts/tools.ts';
 import { waitFor } from '../test/support/wait-for.ts';
 import { type Figure, round } from './figures.ts';
 import { median, pace, percentile, type Request } from './load.ts';
@@ -307,7 +308,8 @@ async function startProvider(): Promise<Provider> {
 }
 
 async function startBareLoop(url: string) {
-  const { ask, close } = await startBeside(import.meta.resolve('./bare-loop.ts'), url);
+  await installTools('bench/tools');
+  const { ask, close } = await startBeside(import.meta.resolve('./tools/bare-loop.ts'), url);
   return { ask: async (model: string) => (await ask(model)) as number, close };
 }
 

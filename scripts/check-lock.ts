@@ -1,7 +1,7 @@
 /**
- * Checks that package-lock.json installs on every platform that the project supports: `npm ci` refuses
- * a lock file in which an optional package of some platform is missing, and on that platform alone the
- * install then lacks a binary. So each package that another one names has to be found where Node would look
+ * Checks that each package-lock.json, that of the checkout and those of its tools, installs on every platform that the
+ * project supports: `npm ci` refuses a lock file in which an optional package of some platform is missing, and on that
+ * platform alone the install then lacks a binary. So each package that another one names has to be found where Node would look
  * for it. Also refuses recorded download addresses, which would tie an install to one registry.
  *
  * `npm ci --dry-run`, which writes nothing, compares the versions, on the platform that this runs on. To ask it for
@@ -10,6 +10,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { hasTools, type ToolFolder, toolFolders } from './tools.ts';
 
 interface Entry {
   readonly resolved?: string;
@@ -20,27 +21,33 @@ interface Entry {
   readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
 }
 type Names = Readonly<Record<string, string>>;
+type Packages = Readonly<Record<string, Entry>>;
 
 const root = join(import.meta.dirname, '..');
 const timeoutMs = 120_000;
-const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-  readonly packages: Readonly<Record<string, Entry>>;
-};
 
-const faults = [...recordedAddresses(), ...missingPackages(), ...refusal()];
+const faults = (['.', ...toolFolders] as const).flatMap((folder) => {
+  const { packages } = JSON.parse(
+    readFileSync(join(root, folder, 'package-lock.json'), 'utf8'),
+  ) as {
+    readonly packages: Packages;
+  };
+  const found = [...recordedAddresses(packages), ...missingPackages(packages), ...refusal(folder)];
+  return found.map((fault) => `${folder}: ${fault}`);
+});
 for (const fault of faults) console.error(fault);
 process.exitCode = faults.length > 0 ? 1 : 0;
 
-function recordedAddresses(): string[] {
+function recordedAddresses(packages: Packages): string[] {
   return Object.entries(packages)
     .filter(([, entry]) => entry.resolved?.includes('://'))
     .map(([name]) => `${name}: remove its "resolved" address from package-lock.json`);
 }
 
-function missingPackages(): string[] {
+function missingPackages(packages: Packages): string[] {
   return Object.entries(packages).flatMap(([path, entry]) =>
     namedBy(path, entry)
-      .filter((name) => !isThere(path, name))
+      .filter((name) => !isThere(packages, path, name))
       .map((name) => `${path || 'package.json'}: package-lock.json has no entry for its ${name}`),
   );
 }
@@ -60,16 +67,22 @@ function namedBy(path: string, entry: Entry): string[] {
 }
 
 /** Looks in the package's own folder and those above it. */
-function isThere(path: string, name: string): boolean {
+function isThere(packages: Packages, path: string, name: string): boolean {
   for (let from = path; ; from = from.slice(0, Math.max(0, from.lastIndexOf('/')))) {
     if (`${from === '' ? '' : `${from}/`}node_modules/${name}` in packages) return true;
     if (from === '') return false;
   }
 }
 
-function refusal(): string[] {
+function refusal(folder: '.' | ToolFolder): string[] {
+  // These were installed with this lock.
+  if (folder !== '.' && hasTools(folder)) return [];
   const args = ['ci', '--dry-run'];
-  const run = spawnSync('npm', args, { cwd: root, encoding: 'utf8', timeout: timeoutMs });
+  const run = spawnSync('npm', args, {
+    cwd: join(root, folder),
+    encoding: 'utf8',
+    timeout: timeoutMs,
+  });
   return run.status === 0
     ? []
     : [`npm ${args.join(' ')} failed:\n${run.stderr || (run.error?.message ?? '')}`];

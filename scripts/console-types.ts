@@ -11,14 +11,16 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { events, eventTypes, organizationEvents, scopesToRead } from '../src/core/events/events.ts';
 import { type OpenApi, operationsModule, withoutAnswersOfErrors } from './client-types.ts';
+import { installTools, toolFile } from './tools.ts';
 
 const root = join(import.meta.dirname, '..');
 const client = join(root, 'packages/client/src/generated');
-const program = join(root, 'console/node_modules/openapi-typescript/bin/cli.js');
+const program = toolFile('scripts/tools/checks', 'openapi-typescript/bin/cli.js');
 /** Fields with a default may be left out of a request. */
 const options = ['--default-non-nullable=false'];
 const startTimeoutMs = 60_000;
 
+await installTools('scripts/tools/checks');
 const directory = mkdtempSync(join(tmpdir(), 'skillwright-types-'));
 const platform = start();
 try {

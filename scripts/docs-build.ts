@@ -17,8 +17,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { build } from 'vitepress';
 import { faultsOfSite } from './docs/links.ts';
+import { installTools } from './tools.ts';
 
 const root = join(import.meta.dirname, '..');
 const built = join(root, 'docs/dist');
@@ -39,9 +39,12 @@ function fingerprintOfSources(): string {
   const patterns = [
     ...['docs/**/*.{md,png}', 'docs/.vitepress/**/*.{ts,css}', 'scripts/docs/*.ts'],
     ...['scripts/{docs-build,check-doc-paths}.ts', 'packages/client/README.md'],
-    ...['console/public/icon.svg', 'package-lock.json'],
+    ...['console/public/icon.svg', 'docs/.vitepress/package-lock.json'],
   ];
-  const files = globSync(patterns, { cwd: root, exclude: ['docs/dist/**'] }).sort();
+  const files = globSync(patterns, {
+    cwd: root,
+    exclude: ['docs/dist/**', '**/node_modules/**'],
+  }).sort();
   const hash = createHash('sha256');
   for (const file of files) hash.update(`${file}\n`).update(readFileSync(join(root, file)));
   return hash.digest('hex');
@@ -49,15 +52,13 @@ function fingerprintOfSources(): string {
 
 /** In a folder of its own, so that a platform serves the whole site before it or the whole new one. */
 async function buildSite(): Promise<void> {
+  await installTools('docs/.vitepress');
+  const { generateSite } = await import('../docs/.vitepress/build.ts');
   mkdirSync(work, { recursive: true });
   const place = mkdtempSync(join(work, 'docs-'));
   const fresh = join(place, 'site');
   try {
-    await build(join(root, 'docs'), {
-      onAfterConfigResolve: (site) => {
-        Object.assign(site, { outDir: fresh, tempDir: join(place, 'temp') });
-      },
-    });
+    await generateSite(join(root, 'docs'), fresh, join(place, 'temp'));
     const faults = faultsOfSite(fresh, base, others);
     if (faults.length > 0) {
       console.error(faults.join('\n'));

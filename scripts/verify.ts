@@ -9,10 +9,13 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { hasTools, installTools, type ToolFolder } from './tools.ts';
 
 interface Step {
   readonly name: string;
   readonly command: readonly [string, ...string[]];
+  /** The folder of the tools without which it cannot run: `verify` then leaves it out, and `ci` installs them. */
+  readonly tools?: ToolFolder;
 }
 
 const cores = availableParallelism();
@@ -26,7 +29,12 @@ const checks: readonly Step[] = [
   { name: 'Types', command: ['tsc', '--checkers', '2'] },
   { name: 'Types of the console', command: ['tsc', '-p', 'console'] },
   { name: 'Types of the client', command: ['tsc', '-p', 'packages/client'] },
-  { name: 'Types of the guides', command: ['tsc', '-p', 'docs/.vitepress'] },
+  {
+    name: 'Types of the guides',
+    command: ['tsc', '-p', 'docs/.vitepress'],
+    tools: 'docs/.vitepress',
+  },
+  { name: 'Types of the bench', command: ['tsc', '-p', 'bench/tools'], tools: 'bench/tools' },
   { name: 'Format and lint', command: ['biome', 'check', '--error-on-warnings'] },
   { name: 'Import rules', command: ['depcruise', ...sourceFolders] },
   { name: 'Dead code', command: ['knip', '--no-progress'] },
@@ -46,7 +54,7 @@ const unitTests: Step = {
 
 /** Starts the platform, and takes longer than `verify` may. */
 const measures: Step = { name: 'Measures', command: ['node', 'scripts/measures.ts'] };
-const lockFile: Step = { name: 'Lock file', command: ['node', 'scripts/check-lock.ts'] };
+const lockFiles: Step = { name: 'Lock files', command: ['node', 'scripts/check-lock.ts'] };
 /** What the tests start: they would make it themselves, one after the other, before the first of them begins. */
 const bundle: Step = { name: 'Bundle', command: ['node', 'scripts/bundle.ts'] };
 /** Its links, too. */
@@ -55,7 +63,7 @@ const guides: Step = { name: 'Guides', command: ['node', 'scripts/docs-build.ts'
 const everything = process.argv.includes('--ci');
 const start = performance.now();
 const failed = await runAll(
-  everything ? [guides, measures, ...checks, bundle, lockFile] : [unitTests, ...checks],
+  everything ? [guides, measures, ...checks, bundle, lockFiles] : [unitTests, ...checks],
 );
 console.log(
   failed.length === 0
@@ -72,11 +80,25 @@ async function runAll(steps: readonly Step[]): Promise<string[]> {
   const waiting = [...steps];
   const worker = async () => {
     for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
+      if (!(await canRun(step))) continue;
       if (!(await run(step))) failures.push(step.name);
     }
   };
   await Promise.all(Array.from({ length: cores }, worker));
   return failures;
+}
+
+/** Whether the tools of the step are here. In `ci` its own command fails where they cannot be installed. */
+async function canRun({ name, tools }: Step): Promise<boolean> {
+  if (tools === undefined || hasTools(tools)) return true;
+  if (!everything) {
+    console.log(
+      `- ${name.padEnd(20)} left out: node scripts/tools.ts ${tools} installs what it needs`,
+    );
+    return false;
+  }
+  await installTools(tools).catch((error: Error) => console.error(error.message));
+  return true;
 }
 
 function run(step: Step): Promise<boolean> {

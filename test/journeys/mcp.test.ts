@@ -3,13 +3,17 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { toolFile } from '../../scripts/tools.ts';
 import { runSuite, withKey } from '../support/mcp-conformance.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import { isSoak } from '../support/soak.ts';
+import { areToolsHere } from '../support/tools.ts';
 import { expectedFailures } from './mcp-expected-failures.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
+const hasSuite = await areToolsHere('scripts/tools/checks');
+const hasInspector = isSoak && (await areToolsHere('scripts/tools/inspector'));
 let platform: Platform;
 let key: string;
 let proxy: Awaited<ReturnType<typeof withKey>>;
@@ -31,7 +35,7 @@ afterAll(async () => {
   await platform.stop();
 });
 
-test.each([
+test.skipIf(!hasSuite).each([
   ['2026-07-28', 50],
   ['2025-11-25', 33],
 ] as const)(
@@ -47,7 +51,7 @@ test.each([
   },
 );
 
-test.each(['enumeration', 'manifest', 'directory'])(
+test.skipIf(!hasSuite).each(['enumeration', 'manifest', 'directory'])(
   'passes what the suite asks of skills to read: %s',
   async (part) => {
     const results = await runSuite(proxy.url, '--scenario', `sep-2640-skills-${part}`);
@@ -84,10 +88,10 @@ describe('the official client', () => {
 });
 
 // On each change the official client does.
-test.runIf(isSoak)('the inspector lists and calls tools', async () => {
-  const inspector = join(
-    root,
-    'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
+test.runIf(hasInspector)('the inspector lists and calls tools', async () => {
+  const inspector = toolFile(
+    'scripts/tools/inspector',
+    '@modelcontextprotocol/inspector/clients/launcher/build/index.js',
   );
   const inspect = async (...args: string[]) => {
     const address = [`${platform.url}/mcp`, '--transport', 'http', '--header', `x-api-key: ${key}`];

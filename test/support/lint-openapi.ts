@@ -1,7 +1,7 @@
 /** What `npx redocly lint` finds in an OpenAPI document, with the configuration of the repository. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { toolFile } from '../../scripts/tools.ts';
 
 export interface Linted {
   readonly totals: object;
@@ -10,9 +10,7 @@ export interface Linted {
 
 export function lintOpenApi(file: string): Promise<Linted> {
   const root = join(import.meta.dirname, '../..');
-  const program = fileURLToPath(
-    new URL('bin/cli.js', import.meta.resolve('@redocly/cli/package.json')),
-  );
+  const program = toolFile('scripts/tools/checks', '@redocly/cli/bin/cli.js');
   const args = [program, 'lint', file, '--format=json', `--config=${join(root, 'redocly.yaml')}`];
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
   return new Promise((resolve, reject) => {

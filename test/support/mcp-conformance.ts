@@ -8,9 +8,9 @@ import { createServer, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { toolFile } from '../../scripts/tools.ts';
 
-const root = join(import.meta.dirname, '../..');
-const suite = join(root, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const suite = toolFile('scripts/tools/checks', '@modelcontextprotocol/conformance/dist/index.js');
 /** The bound of one run. */
 const runMs = 100_000;
 

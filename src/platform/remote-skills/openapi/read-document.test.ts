@@ -1,6 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../kernel/json.ts';
 import { checkSchema, compileSchema } from '../../../kernel/json-schema.ts';
@@ -26,39 +23,6 @@ function only(document: object, request: Partial<ReadRequest> = {}): Operation {
 
 const json = (schema: unknown) => ({ content: { 'application/json': { schema } } });
 const query = (name: string, schema: unknown = {}) => ({ name, in: 'query', schema });
-
-describe('documents of others', () => {
-  const examples = dirname(
-    createRequire(import.meta.url).resolve('@readme/oas-examples/package.json'),
-  );
-  // One of them has webhooks alone.
-  const files = ['2.0', '3.0', '3.1'].flatMap((version) =>
-    readdirSync(join(examples, version, 'json'))
-      .filter((name) => name.endsWith('.json') && name !== 'webhooks.json')
-      .map((name) => join(version, 'json', name)),
-  );
-
-  test('are read whole, with schemas that can be used', () => {
-    expect(files.length).toBeGreaterThan(50);
-    for (const file of files) {
-      const { operations, leftOut } = read(readFileSync(join(examples, file), 'utf8'));
-      expect([file, leftOut]).toEqual([file, []]);
-      expect(operations.length).toBeGreaterThan(0);
-      const names = operations.map(({ skillName }) => skillName);
-      expect(new Set(names).size).toBe(names.length);
-      for (const { input, output } of operations.slice(0, 5)) {
-        for (const schema of [input, output ?? {}]) expect(() => checkSchema(schema)).not.toThrow();
-      }
-    }
-  });
-
-  test('say the same as JSON and as YAML', () => {
-    const [asJson, asYaml] = ['json/petstore.json', 'yaml/petstore.yaml'].map((file) =>
-      read(readFileSync(join(examples, '3.0', file), 'utf8')),
-    );
-    expect(asYaml?.operations).toEqual(asJson?.operations);
-  });
-});
 
 describe('an input', () => {
   test('has a member for each parameter, and the body', () => {
