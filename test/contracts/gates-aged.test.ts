@@ -160,4 +160,26 @@ describe.each(await engines())('on $name', (engine) => {
     await places.setPlaces(pauseOfAgent('default', work.agentId), null);
     expect(await goOn(40)).toEqual([id]);
   });
+
+  test('works that are paused, however many, keep no place from one behind them', async () => {
+    const { world, goOn } = await busyWorld();
+    const { places } = world.settler.parts;
+    await places.setPlaces(pauseOfAgent('default', 'paused'), 0);
+    const { id } = await world.submit(needing('a', 'b'));
+    await goOn(6);
+    const { kysely } = world.database.read;
+    const passedOver = kysely.selectFrom('places').where('is_held', '=', -2);
+    const rows = await passedOver.selectAll().where('job_id', '=', id).execute();
+    const older: typeof rows = [];
+    for (let i = 0; i < 40; i++) {
+      const paused = await world.submit({ ...needing('a', 'b'), agentId: 'paused' });
+      const since = `${i}`.padStart(36, '0');
+      older.push(...rows.map((row) => ({ ...row, job_id: paused.id, since })));
+    }
+    await world.database.write((tx) => tx.insert('places', older));
+
+    expect(await goOn(50)).toEqual([id]);
+
+    expect(await passedOver.select('job_id').execute()).toEqual([]);
+  });
 });

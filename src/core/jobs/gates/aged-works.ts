@@ -36,7 +36,7 @@ import { takePlaces } from './taken-places.ts';
 
 /** How long a work has been passed over before a gate leaves it a place; and how soon a full rate has to have one again. */
 const agedMs = 30_000;
-/** Works of a gate of which the oldest is found: those that are paused leave the turn to the next ones. */
+/** Works of a gate of which the oldest is found. */
 const readMax = 16;
 /** What was recorded this much later than now was so before the clock was set back. */
 const aheadMs = 60_000;
@@ -107,7 +107,10 @@ export class AgedWorks {
     await recordPassedOver(tx, work, { gates, organization_id, since: newId() });
   }
 
-  /** The oldest aged work of a gate, but those that are paused. */
+  /**
+   * The oldest aged work of a gate that may begin. Those before it that may not, because they are paused, are forgotten, and age
+   * anew once a turn passes them over again: else each search would read them, and where they are many find none behind them.
+   */
   async oldestAt(tx: Transaction, gate: string): Promise<AgedWork | undefined> {
     const now = this.#context.clock.now();
     const before = idFloor(now - agedMs);
@@ -115,6 +118,7 @@ export class AgedWorks {
     for (const row of await listPassedOver(tx, { gate, before, after, limit: readMax })) {
       const work = row.n === 0 ? await this.#job(tx, row) : await this.#call(tx, row);
       if (work !== undefined && (await this.#mayBegin(tx, work))) return work;
+      await forgetPassedOver(tx, [row.job_id], row.n);
     }
     return undefined;
   }
