@@ -474,7 +474,7 @@ export class SkillError extends Error {
     options: {
       code?: 'skill_execution_failed' | 'missing_credentials' | 'upstream_unavailable';
       retryable?: boolean;
-      retryAfterMs?: number;
+      retryAfterMs?: number | undefined;
       cause?: unknown;
     } = {},
   ) {

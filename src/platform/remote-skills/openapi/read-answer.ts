@@ -1,11 +1,10 @@
 /** What an answer means: the output of the run, or why it failed. */
 import type { EgressResponse } from '../../../adapters/egress/guarded-fetch.ts';
+import { retryAfterOf } from '../../../adapters/egress/retry-after.ts';
 import { isJsonType } from './operation-input.ts';
 
 /** Characters of an answer's body in the message of a failure. */
 const excerptCharsMax = 2_000;
-/** The longest wait that a service can ask for. */
-const retryAfterMsMax = 3_600_000;
 
 const shownHeaders = [
   ...['content-type', 'content-language', 'etag', 'last-modified', 'link', 'location'],
@@ -96,11 +95,4 @@ function excerptOf(answer: EgressResponse): string {
     .replaceAll(/\s+/g, ' ')
     .trim()
     .slice(0, excerptCharsMax);
-}
-
-/** Milliseconds; null where the answer names no time. */
-function retryAfterOf(answer: EgressResponse, now: number): number | null {
-  const text = headerOf(answer, 'retry-after')?.trim() ?? '';
-  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now;
-  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), retryAfterMsMax) : null;
 }

@@ -5,6 +5,7 @@
 
 import { EgressError } from '../../../../adapters/egress/egress-error.ts';
 import type { EgressRequest, EgressResponse } from '../../../../adapters/egress/guarded-fetch.ts';
+import { retryAfterOf } from '../../../../adapters/egress/retry-after.ts';
 import { SkillError } from '../../definition.ts';
 
 /** Idempotent methods. */
@@ -36,12 +37,26 @@ export async function fetchOutside(url: string, asked: Asked): Promise<EgressRes
   }
 }
 
-/** Throws `upstream_unavailable` when the status says that the server cannot answer now. */
+/**
+ * Throws `upstream_unavailable` when the status says that the server cannot answer now; a next attempt waits for as long as its
+ * `Retry-After` asks.
+ */
 export function assertAvailable(response: EgressResponse): void {
-  const { status, url } = response;
-  if (status < 500 && status !== 408 && status !== 429) return;
-  throw new SkillError(`${new URL(url).hostname} answered with status ${status}`, {
+  const { status } = response;
+  if (status >= 500 || status === 408 || status === 429) throw unavailable(response);
+}
+
+/** The same for a skill to which other statuses are answers: when the server says after which time to send the request again. */
+export function assertNotPutOff(response: EgressResponse): void {
+  const error = unavailable(response);
+  if (response.status === 429 && error.retryAfterMs !== undefined) throw error;
+}
+
+function unavailable(response: EgressResponse): SkillError {
+  const { hostname } = new URL(response.url);
+  return new SkillError(`${hostname} answered with status ${response.status}`, {
     code: 'upstream_unavailable',
+    retryAfterMs: retryAfterOf(response, Date.now()) ?? undefined,
   });
 }
 

@@ -215,6 +215,14 @@ describe('a page that cannot be had', () => {
     });
   });
 
+  test('is worth another attempt after the time that the server asks for', async () => {
+    const url = await served((_request, response) =>
+      response.writeHead(503, { 'retry-after': '7' }).end(),
+    );
+
+    await expect(trySkill(fetchPage, { url })).rejects.toMatchObject({ retryAfterMs: 7_000 });
+  });
+
   test('is worth another attempt when the server does not answer', async () => {
     const url = await served(() => undefined);
 

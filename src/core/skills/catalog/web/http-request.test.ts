@@ -42,6 +42,28 @@ const answering =
     response.writeHead(status, type === '' ? {} : { 'content-type': type }).end(body);
 
 describe('a request', () => {
+  test('is sent again after the time for which a 429 puts it off', async () => {
+    const url = await served((_request, response) =>
+      response.writeHead(429, { 'retry-after': '7' }).end(),
+    );
+
+    await expect(trySkill(httpRequest, { url, method: 'POST' })).rejects.toMatchObject({
+      code: 'upstream_unavailable',
+      retryable: true,
+      retryAfterMs: 7_000,
+    });
+  });
+
+  test.each([
+    [429, {}],
+    [429, { 'retry-after': 'soon' }],
+    [503, { 'retry-after': '7' }],
+  ])('is answered with %i and %j', async (status, headers) => {
+    const url = await served((_request, response) => response.writeHead(status, headers).end());
+
+    expect(await trySkill(httpRequest, { url })).toMatchObject({ status });
+  });
+
   test.each([
     [{}, 'GET', undefined, ''],
     [{ method: 'POST', body: 'hä' }, 'POST', 'text/plain; charset=utf-8', 'hä'],

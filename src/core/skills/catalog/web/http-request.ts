@@ -4,7 +4,7 @@ import type { EgressResponse } from '../../../../adapters/egress/guarded-fetch.t
 import { defineSkill, SkillError } from '../../definition.ts';
 import { cleanText } from '../_support/clean-text.ts';
 import { decodeText, looksLikeText, mediaType } from '../_support/decode-text.ts';
-import { fetchOutside, header } from '../_support/fetching.ts';
+import { assertNotPutOff, fetchOutside, header } from '../_support/fetching.ts';
 import { integer, objectWith, type Static, urlWith } from '../_support/schemas.ts';
 
 /** A body is returned as text and also as JSON, and an output may have 1 MiB. */
@@ -69,8 +69,9 @@ export default defineSkill({
   displayName: 'HTTP request',
   description:
     'Sends one HTTP request and returns status, headers and body, with the body parsed where it ' +
-    'is JSON. Every status is an answer; only a request without an answer fails. Reaches public ' +
-    'addresses only, unless the operator allows others. At most 256 KiB of the body are returned.',
+    'is JSON. Every status is an answer, but 429 with Retry-After: then the run is tried again after ' +
+    'that time. Else only a request without an answer fails. Reaches public addresses only, unless ' +
+    'the operator allows others. At most 256 KiB of the body are returned.',
   parameters,
   output,
   examples: [
@@ -99,6 +100,7 @@ export default defineSkill({
       overflow: 'truncate',
       redirects: input.max_redirects ?? 5,
     });
+    assertNotPutOff(response);
     return {
       url: response.url,
       status: response.status,
