@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Repeated } from './repeat.ts';
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const toFake = ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] as const;
+  vi.useFakeTimers({ toFake: [...toFake] });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -22,6 +23,21 @@ describe('what is repeated', () => {
     await repeated.stop();
     await vi.advanceTimersByTimeAsync(1_000);
     expect(task).toHaveBeenCalledTimes(4);
+  });
+
+  test('may begin later, and may be stopped before it begins', async () => {
+    const task = vi.fn(async () => {});
+    const repeated = new Repeated(100, task, noError, 50);
+    const stopped = new Repeated(100, () => expect.fail('it was stopped'), noError, 50);
+    await stopped.stop();
+    await vi.advanceTimersByTimeAsync(49);
+    expect(task).toHaveBeenCalledTimes(0);
+
+    await vi.advanceTimersByTimeAsync(101);
+    expect(task).toHaveBeenCalledTimes(2);
+    await repeated.stop();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(task).toHaveBeenCalledTimes(2);
   });
 
   test('never runs beside itself, and is waited for at the stop', async () => {

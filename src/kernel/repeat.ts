@@ -1,23 +1,35 @@
 /**
- * A periodic task in the background. Runs at once and then at an interval, one run at a time: an interval that ends
- * during a run is skipped. `onError` gets each failure, and the task runs again.
+ * A periodic task in the background. Runs at once, or after `afterMs`, and then at an interval, one run at a time: an
+ * interval that ends during a run is skipped. `onError` gets each failure, and the task runs again.
  */
 export class Repeated {
   readonly #task: () => Promise<unknown>;
   readonly #onError: (error: unknown) => void;
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout;
   #underWay: Promise<void> | null = null;
 
-  constructor(everyMs: number, task: () => Promise<unknown>, onError: (error: unknown) => void) {
+  constructor(
+    everyMs: number,
+    task: () => Promise<unknown>,
+    onError: (error: unknown) => void,
+    afterMs = 0,
+  ) {
     this.#task = task;
     this.#onError = onError;
-    this.#run();
-    this.#timer = setInterval(() => this.#run(), everyMs).unref();
+    const begin = () => {
+      this.#run();
+      return setInterval(() => this.#run(), everyMs).unref();
+    };
+    const beginLater = () => {
+      this.#timer = begin();
+    };
+    this.#timer = afterMs === 0 ? begin() : setTimeout(beginLater, afterMs).unref();
   }
 
   /** Stops it; resolves when a run under way has ended. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    // Of either kind.
+    clearTimeout(this.#timer);
     await this.#underWay;
   }
 

@@ -3,11 +3,18 @@
  * variables. For tests that kill it, stop it by a signal, or look at what it prints.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { adminSecret, clientOf, type Platform } from './platform.ts';
 import { waitFor } from './wait-for.ts';
 
 const source = join(import.meta.dirname, '../../src');
+
+const { scripts } = JSON.parse(readFileSync(join(source, '../package.json'), 'utf8')) as {
+  scripts: { start: string };
+};
+/** Those of `npm start`. */
+const startFlags = scripts.start.split(' ').filter((word) => word.startsWith('--'));
 
 export interface PlatformProcess
   extends Pick<Platform, 'request' | 'admin' | 'key' | 'run' | 'jobIn'> {
@@ -58,7 +65,8 @@ export function spawnCommand(
 }
 
 function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {
-  return spawnProgram(process.execPath, [resolve(source, file), ...args], environment);
+  const flags = file === 'start.js' ? startFlags : [];
+  return spawnProgram(process.execPath, [...flags, resolve(source, file), ...args], environment);
 }
 
 function spawnProgram(program: string, args: readonly string[], environment: Environment) {

@@ -27,6 +27,8 @@ const tickEveryMs = 250;
 /** Between two reads of the outbox: most of the delay of an event's webhooks. */
 const dispatchEveryMs = 100;
 const retentionEveryMs = 60 * 60 * 1000;
+/** Before the first deletions: a start answers its first requests before it. */
+const retentionAfterMs = 500;
 /** Between two searches for signing secrets that are not encrypted yet. */
 const sealEveryMs = 60_000;
 /** Between two searches for memories of deleted agents and expired ones, events that no job can take any more, and ended sessions. */
@@ -51,8 +53,8 @@ const clocksApartMs = 2_000;
 /** Between two measurements of the time that processes share. */
 const measureEveryMs = 5_000;
 
-/** A task, and the time between two runs of it. */
-type Task = readonly [everyMs: number, run: () => Promise<unknown>];
+/** A task, the time between two runs of it, and the time before the first one. */
+type Task = readonly [everyMs: number, run: () => Promise<unknown>, afterMs?: number];
 
 /** Begins all tasks of a process of these roles; the caller stops each of them. */
 export function startBackground(
@@ -78,7 +80,7 @@ export function startBackground(
       ? // A probe has logged it already, once.
         parts.log.debug({ err }, 'the database cannot be used; a background task waits for it')
       : parts.log.error({ err }, 'a background task failed; it will be tried again');
-  return tasks.map(([everyMs, run]) => new Repeated(everyMs, run, onTaskError));
+  return tasks.map(([everyMs, run, afterMs]) => new Repeated(everyMs, run, onTaskError, afterMs));
 }
 
 function workerTasks({ config, database }: Parts, { jobs }: Slices, clock: Clock): Task[] {
@@ -156,7 +158,7 @@ function retentionTasks(
     () => deleteEndedSessions({ database, clock }),
     async () => processes.cluster?.forgetGone(),
   ];
-  return deletions.map((run) => [retentionEveryMs, run]);
+  return deletions.map((run) => [retentionEveryMs, run, retentionAfterMs]);
 }
 
 /** What keeps a process of a cluster in step with the others. */
