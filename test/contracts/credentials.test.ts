@@ -15,7 +15,8 @@ import { manualClock } from '../support/manual-clock.ts';
 const second = 1_000;
 const page = { limit: 50, offset: 0 };
 const apiKey = 'sk-of-the-provider-0123456789';
-const source = 'organization';
+/** What settings of an organization have beside its key and address. */
+const others = { protocol: null, source: 'organization' };
 const baseUrl = 'https://gateway.example/v1';
 /** The platform's own account with openai. */
 const platform = { apiKey: 'sk-of-the-platform', baseUrl: 'https://platform.example/v1' };
@@ -86,13 +87,14 @@ describe.each(await engines())('on $name', (engine) => {
       organization_id: 'acme',
       provider: 'openai',
       base_url: baseUrl,
+      protocol: null,
       has_api_key: true,
       created_at: now,
       updated_at: now,
     });
     expect(await credentials.list('acme', page)).toEqual({ credentials: [stored], total: 1 });
-    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, source });
-    expect(await elsewhere.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, source });
+    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, ...others });
+    expect(await elsewhere.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, ...others });
   });
 
   test('the key is in no row, in no encoding, and two equal keys are stored differently', async () => {
@@ -129,14 +131,14 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await credentials.settingsOf('acme', 'openai')).toEqual({
       apiKey: 'another',
       baseUrl: null,
-      source,
+      ...others,
     });
     const withoutKey = await credentials.replace('acme', 'openai', { base_url: baseUrl });
     expect(withoutKey.has_api_key).toBe(false);
     expect(await credentials.settingsOf('acme', 'openai')).toEqual({
       apiKey: null,
       baseUrl,
-      source,
+      ...others,
     });
     expect((await credentials.list('acme', page)).total).toBe(1);
   });
@@ -154,7 +156,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await credentials.settingsOf('acme', 'openai')).toEqual({
       apiKey: expect.stringMatching(/^key-\d+$/),
       baseUrl: null,
-      source,
+      ...others,
     });
   });
 
@@ -188,7 +190,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await credentials.settingsOf('acme', 'openai')).toEqual({
       apiKey,
       baseUrl: null,
-      source,
+      ...others,
     });
   });
 
@@ -262,7 +264,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await after.settingsOf('acme', 'openai')).toEqual({
       apiKey: 'again',
       baseUrl: null,
-      source,
+      ...others,
     });
   });
 
@@ -282,7 +284,11 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     await keyless.replace('acme', 'ollama', { base_url: baseUrl });
-    expect(await keyless.settingsOf('acme', 'ollama')).toEqual({ apiKey: null, baseUrl, source });
+    expect(await keyless.settingsOf('acme', 'ollama')).toEqual({
+      apiKey: null,
+      baseUrl,
+      ...others,
+    });
     expect((await keyless.list('acme', page)).total).toBe(2);
     await keyless.remove('acme', 'openai');
     expect(await keyless.settingsOf('acme', 'openai')).toBeUndefined();
@@ -295,7 +301,7 @@ describe.each(await engines())('on $name', (engine) => {
       credentials.settingsForModel(organization, model);
 
     expect(await settings('acme', 'openai/gpt')).toEqual({
-      ...{ apiKey, source, isOpen: false },
+      ...{ apiKey, ...others, protocol: undefined, isOpen: false },
       baseUrl: platform.baseUrl,
     });
     expect(await settings('globex', 'openai/gpt')).toEqual(platform);
@@ -304,7 +310,7 @@ describe.each(await engines())('on $name', (engine) => {
     await credentials.replace('acme', 'openai', { base_url: baseUrl });
     // The platform's key serves no other address.
     expect(await settings('acme', 'openai/gpt')).toEqual({
-      ...{ apiKey: null, source, isOpen: true },
+      ...{ apiKey: null, ...others, isOpen: true },
       baseUrl,
     });
     await expect(settings('acme', 'openai')).rejects.toMatchObject({ fault: 'credentials' });
@@ -354,7 +360,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
     await tamper(database, 'acme', { base_url: baseUrl });
     clock.advance(second);
-    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, source });
+    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, ...others });
   });
 
   test('a key that was changed in the database cannot be decrypted', async () => {

@@ -65,9 +65,10 @@ describe.each(await engines())('secrets on $name', (engine) => {
     const place = await engine.place();
     const database = await place.open();
     const named = { organization_id: 'default', provider: 'openai', base_url: null };
+    const dates = { created_at: 0, updated_at: 0 };
     const api_key = new Cipher(key).encrypt('sk-of-tests', credentialContext(named));
     await database.write((tx) =>
-      tx.insert('credentials', [{ ...named, api_key, created_at: 0, updated_at: 0 }]),
+      tx.insert('credentials', [{ ...named, api_key, protocol: null, ...dates }]),
     );
     await database.close();
     const at = engine.name === 'SQLite' ? { DATA_DIR: place.at } : { DATABASE_URL: place.at };

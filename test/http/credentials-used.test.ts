@@ -278,3 +278,16 @@ describe('a provider', () => {
     expect([...failed.platform, ...failed.own, ...failed.ollama]).toEqual([]);
   });
 });
+
+test('an address of an organization is spoken to in the protocol that is stored with it', async () => {
+  const thinker = await newThinker(world.platform, { model: 'my-gateway/test' });
+  const fields = { api_key: ownKey, base_url: own.anthropicBaseUrl };
+
+  await store(thinker, 'my-gateway', { ...fields, protocol: 'messages' });
+  const { own: first } = await requestsDuring(() => thinker.task('Is it?'));
+  expect(first.map(({ protocol }) => protocol)).toEqual(['messages']);
+
+  await store(thinker, 'my-gateway', fields);
+  const { own: second } = await requestsDuring(() => thinker.task('Is it?'));
+  expect(second.map(({ protocol }) => protocol)).toEqual(['chat']);
+});

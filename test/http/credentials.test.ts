@@ -52,11 +52,22 @@ describe('PUT /admin/organizations/:organizationId/credentials/:provider', () =>
       organization_id: tenant.organization,
       provider: 'openai',
       base_url: baseUrl,
+      protocol: null,
       has_api_key: true,
       created_at: aTimestamp,
       updated_at: aTimestamp,
     });
     expect(answer.text).not.toContain(apiKey);
+  });
+
+  test('a protocol is one that the platform speaks', async () => {
+    const stored = await put({ base_url: baseUrl, protocol: 'messages' });
+    expect(stored.body).toMatchObject({ protocol: 'messages' });
+
+    const refused = await put({ base_url: baseUrl, protocol: 'grpc' });
+    expect(refused.status).toBe(400);
+    expect(refused.text).toContain('protocol');
+    expect((await list()).body.data).toEqual([stored.body]);
   });
 
   test('replaces credentials as a whole: omitted fields and null are deleted', async () => {

@@ -1,10 +1,22 @@
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { replaceCredential } from '../api/credentials.ts';
-import { issueOf, TextField } from '../ui/Field.tsx';
+import { issueOf, SelectField, TextField } from '../ui/Field.tsx';
 import { FormDialog } from './FormDialog.tsx';
 
-const fields = ['provider', 'api_key', 'base_url'];
+const fields = ['provider', 'api_key', 'base_url', 'protocol'];
+
+type Protocol = NonNullable<Schema<'Credential'>['protocol']>;
+
+const protocols: readonly { value: Protocol | ''; label: string }[] = [
+  { value: '', label: 'The usual one' },
+  { value: 'chat', label: 'Chat completions' },
+  { value: 'responses', label: 'Responses (OpenAI)' },
+  { value: 'messages', label: 'Messages (Anthropic)' },
+  { value: 'gemini', label: 'Gemini (Google)' },
+  { value: 'mistral', label: 'Chat completions of Mistral' },
+  { value: 'converse', label: 'Converse (Amazon Bedrock)' },
+];
 
 /** Stores a credential for a provider, or another one in its place. A stored key is never shown. */
 export function CredentialDialog({
@@ -19,6 +31,7 @@ export function CredentialDialog({
   const [provider, setProvider] = useState(credential?.provider ?? '');
   const [key, setKey] = useState('');
   const [url, setUrl] = useState(credential?.base_url ?? '');
+  const [protocol, setProtocol] = useState<Protocol | ''>(credential?.protocol ?? '');
   return (
     <FormDialog
       title={credential === null ? 'Add credentials' : `Replace the credentials of ${provider}`}
@@ -29,6 +42,7 @@ export function CredentialDialog({
         replaceCredential(organizationId, provider, {
           ...(key !== '' && { api_key: key }),
           ...(url !== '' && { base_url: url }),
+          ...(protocol !== '' && { protocol }),
         })
       }
       done={`The credentials of ${provider} are stored`}
@@ -74,6 +88,14 @@ export function CredentialDialog({
             onValue={setUrl}
             placeholder="http://127.0.0.1:11434/v1"
             className="font-mono text-[13px]"
+          />
+          <SelectField
+            label="Protocol"
+            hint="What a server at another address speaks."
+            error={issueOf(error, 'protocol')}
+            value={protocol}
+            options={protocols}
+            onValue={setProtocol}
           />
         </>
       )}

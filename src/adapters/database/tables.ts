@@ -803,6 +803,8 @@ export interface CredentialsTable {
   /** Encrypted; null where the provider asks for none. */
   api_key: string | null;
   base_url: string | null;
+  /** What the provider speaks; null for what is usual at its address. */
+  protocol: string | null;
   created_at: number;
   updated_at: number;
 }

@@ -77,13 +77,11 @@ const known: Readonly<Record<string, KnownProvider>> = {
   azure: { protocol: responses, baseUrl: null },
   bedrock: { protocol: converse, baseUrl: null },
 };
-const protocols: ReadonlyMap<string, Protocol> = new Map(
-  [chat, responses, messages, gemini, mistral, converse].map((protocol) => [
-    protocol.name,
-    protocol,
-  ]),
-);
-const protocolNames = [...protocols.keys()].join(', ');
+const byName = { chat, responses, messages, gemini, mistral, converse };
+const protocols: ReadonlyMap<string, Protocol> = new Map(Object.entries(byName));
+export type ProtocolName = keyof typeof byName;
+export const protocolNames = Object.keys(byName) as ProtocolName[];
+
 /** The providers that are known by name. */
 export const knownProviders: readonly string[] = Object.keys(known);
 /** Their names as their variables begin: `OPENAI_API_KEY`. */
@@ -114,7 +112,7 @@ export function providersFrom(
     settings.set(slug, protocol === null ? { apiKey, baseUrl } : { apiKey, baseUrl, protocol });
     if (!isKnown) continue;
     if (protocol !== null && !protocols.has(protocol)) {
-      faults.push(`${name}_PROTOCOL=…: expected one of ${protocolNames}`);
+      faults.push(`${name}_PROTOCOL=…: expected one of ${protocolNames.join(', ')}`);
     }
     if (baseUrl !== null && baseUrlFault(baseUrl) !== null) {
       faults.push(
@@ -178,7 +176,7 @@ function protocolOf(provider: string, settings: ProviderSettings | undefined): P
   if (name != null) {
     const protocol = protocols.get(name);
     if (protocol !== undefined) return protocol;
-    throw unusable(`${variable(provider, 'PROTOCOL')} is none of ${protocolNames}`);
+    throw unusable(`${variable(provider, 'PROTOCOL')} is none of ${protocolNames.join(', ')}`);
   }
   const address = settings?.baseUrl ?? null;
   const own = Object.hasOwn(known, provider) ? known[provider] : undefined;

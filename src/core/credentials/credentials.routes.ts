@@ -2,10 +2,18 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { adminRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
-import { Nothing, Nullable, Page, Paged, Slug, Timestamp } from '../../adapters/http/schemas.ts';
+import {
+  Nothing,
+  Nullable,
+  Page,
+  Paged,
+  Slug,
+  Timestamp,
+  Words,
+} from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { baseUrlMax } from '../../kernel/base-url.ts';
-import type { Credentials } from './credentials.ts';
+import { type Credentials, credentialProtocols } from './credentials.ts';
 
 const tags = ['Credentials'];
 const security = [{ adminBearer: [] }, { adminHeader: [] }];
@@ -15,6 +23,7 @@ const Credential = Type.Object(
     organization_id: Slug,
     provider: Slug,
     base_url: Nullable(Type.String()),
+    protocol: Nullable(Words(credentialProtocols)),
     has_api_key: Type.Boolean({ description: 'Whether an API key is stored; it is never shown.' }),
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -27,6 +36,7 @@ const Credential = Type.Object(
         organization_id: 'default',
         provider: 'openai',
         base_url: null,
+        protocol: null,
         has_api_key: true,
         created_at: '2026-01-01T00:00:00.000Z',
         updated_at: '2026-01-01T00:00:00.000Z',
@@ -55,6 +65,12 @@ const NewCredential = Type.Object(
           description: "An http or https url; null for the platform's address of the provider.",
         }),
       ),
+    ),
+    protocol: Type.Optional(
+      Nullable({
+        ...Words(credentialProtocols),
+        description: 'What the provider speaks; null for what is usual at its address.',
+      }),
     ),
   },
   {

@@ -55,14 +55,14 @@ export function listKeys(db: Handle, limit: number): Promise<CredentialRow[]> {
 
 /** Inserts the row, or replaces the existing one and keeps its `created_at`. */
 export function replaceCredential(tx: Transaction, row: CredentialRow): Promise<CredentialRow> {
-  const { api_key, base_url, updated_at } = row;
+  const { api_key, base_url, protocol, updated_at } = row;
   return tx.kysely
     .insertInto('credentials')
     .values(row)
     .onConflict((conflict) =>
       conflict
         .columns(['organization_id', 'provider'])
-        .doUpdateSet({ api_key, base_url, updated_at }),
+        .doUpdateSet({ api_key, base_url, protocol, updated_at }),
     )
     .returningAll()
     .executeTakeFirstOrThrow();

@@ -14,8 +14,10 @@ import {
 } from '../../adapters/database/sealed-values.ts';
 import { ModelError } from '../../adapters/models/model.ts';
 import {
+  type ProtocolName,
   type ProviderSettings,
   partsOfModel,
+  protocolNames,
   providerPattern,
 } from '../../adapters/models/providers.ts';
 import { baseUrlFault } from '../../kernel/base-url.ts';
@@ -45,7 +47,11 @@ const cachedMax = 1_000;
 export interface CredentialFields {
   api_key?: string | null;
   base_url?: string | null;
+  protocol?: ProtocolName | null;
 }
+
+/** What a provider may speak. */
+export const credentialProtocols: readonly ProtocolName[] = protocolNames;
 
 /** Stored credentials that cannot be used; the fault is a sentence for the operator, without secrets. */
 export interface UnusableCredentials {
@@ -105,7 +111,7 @@ export class Credentials {
   async replace(organizationId: string, provider: string, fields: CredentialFields) {
     refuseMalformed(provider, fields);
     const now = this.#clock.now();
-    const { api_key = null, base_url = null } = fields;
+    const { api_key = null, base_url = null, protocol = null } = fields;
     const named = { organization_id: organizationId, provider, base_url };
     const row = {
       ...named,
@@ -113,6 +119,7 @@ export class Credentials {
         api_key === null
           ? null
           : encryptValue(this.#cipher, api_key, credentialContext(named), 'API keys'),
+      protocol,
       created_at: now,
       updated_at: now,
     };
@@ -149,7 +156,7 @@ export class Credentials {
     // The platform's address serves an organization's key; its key serves no other address.
     const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
     // So does its protocol.
-    const protocol = own.baseUrl === null ? platform?.protocol : undefined;
+    const protocol = own.protocol ?? (own.baseUrl === null ? platform?.protocol : null);
     // A credential with an address and no key belongs to a provider that requires none.
     return { ...own, baseUrl, protocol, isOpen: own.apiKey === null };
   }
@@ -175,7 +182,8 @@ function settingsIn(
   cipher: Cipher | null,
   row: CredentialRow,
 ): ProviderSettings | UnusableCredentials {
-  const own = { baseUrl: row.base_url, source: 'organization' } as const;
+  const { base_url: baseUrl, protocol } = row;
+  const own = { baseUrl, protocol, source: 'organization' } as const;
   if (row.api_key === null) return { ...own, apiKey: null };
   const sealed = { text: row.api_key, context: credentialContext(row) };
   const opened = decryptValue(cipher, sealed, `API key for ${row.provider}`);
@@ -207,6 +215,7 @@ function credentialBody(row: CredentialRow) {
     organization_id: row.organization_id,
     provider: row.provider,
     base_url: row.base_url,
+    protocol: row.protocol as ProtocolName | null,
     has_api_key: row.api_key !== null,
     created_at: timestamp(row.created_at),
     updated_at: timestamp(row.updated_at),

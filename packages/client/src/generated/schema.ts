@@ -1981,6 +1981,7 @@ export interface components {
             organization_id: string;
             provider: string;
             base_url: string | null;
+            protocol: ("chat" | "responses" | "messages" | "gemini" | "mistral" | "converse") | null;
             /** @description Whether an API key is stored; it is never shown. */
             has_api_key: boolean;
             /** Format: date-time */
@@ -1991,6 +1992,7 @@ export interface components {
         NewCredential: {
             api_key?: string | null;
             base_url?: string | null;
+            protocol?: ("chat" | "responses" | "messages" | "gemini" | "mistral" | "converse") | null;
         };
         McpServerSummary: {
             /** @description In kebab case; its skills have the category mcp-<name>. */
