@@ -388,6 +388,7 @@ describe('a wrong method or route', () => {
       [`/api/jobs/${id}/events`, 'GET'],
       ['/api/conversations', 'GET, HEAD'],
       [`/api/conversations/${id}`, 'GET, HEAD'],
+      [`/api/conversations/${id}/fork`, 'POST'],
       [`/api/conversations/${id}/messages`, 'GET, HEAD'],
       [`/api/conversations/${id}/token-usage`, 'GET, HEAD'],
     ];

@@ -227,6 +227,10 @@ const operations: Readonly<Record<string, Operation>> = {
   getAccount: onAll(['mcp-tickets'], async (on) => [await account(on)]),
   getAgent: onOne([], agent, agents),
   getAgentBudget: onOne([], agent, (id) => `${agents(id)}/budget`),
+  forkConversation: onOne([], ofConversation, conversations('/fork'), {
+    body: {},
+    ...ofConversations,
+  }),
   getAgentQueue: onOne([], agent, (id) => `${agents(id)}/queue`),
   getAgentTrigger: onOne([], trigger, triggers('')),
   getAgentUsage: onOne([], agent, (id) => `${agents(id)}/usage`),

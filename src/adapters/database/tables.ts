@@ -453,6 +453,8 @@ export interface ConversationsTable {
   trigger_type: TriggerType;
   created_at: number;
   updated_at: number;
+  /** The conversation whose messages it begins with; of a fork of a fork the first of them. Null for one that is no fork. */
+  forked_from: Generated<string | null>;
   /** Failed summaries in a row that may have been charged. */
   failed_summaries: Generated<number>;
   /** Until then no other one is tried; null where the last one did not fail. */

@@ -6,6 +6,7 @@ import { BatchEnds, Batches } from '../../core/jobs/batches/batches.ts';
 import { ChildJobs } from '../../core/jobs/child-jobs.ts';
 import { Execution, type ExecutionParts } from '../../core/jobs/execute.ts';
 import { JobFeed, SharedJobFeed } from '../../core/jobs/feed.ts';
+import { Forks } from '../../core/jobs/in-conversation/forks.ts';
 import { Jobs } from '../../core/jobs/jobs.ts';
 import { QueueLimits } from '../../core/jobs/queued-jobs/queue-limits.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
@@ -51,6 +52,7 @@ export function composeJobs(
     execution,
     batches: new Batches(context, { execution, acceptor }),
     batchEnds: new BatchEnds(context),
+    forks: new Forks(context, { agents, conversations }),
     jobs: new Jobs(context, {
       skills,
       agents,

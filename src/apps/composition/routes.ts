@@ -26,6 +26,7 @@ import { fileRoutes } from '../../core/files/files.routes.ts';
 import { batchRoutes } from '../../core/jobs/batches/batches.routes.ts';
 import { executionRoutes } from '../../core/jobs/execution.routes.ts';
 import { agentQueueRoutes, gateAdminRoutes } from '../../core/jobs/gates/gates.routes.ts';
+import { forkRoutes } from '../../core/jobs/in-conversation/forks.routes.ts';
 import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
 import { manyJobsRoutes } from '../../core/jobs/many-jobs/many-jobs.routes.ts';
 import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
@@ -175,6 +176,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
   memoryRoutes(scope, { memories, clock });
   conversationRoutes(scope, { conversations });
   fileRoutes(scope, slices.files);
+  forkRoutes(scope, slices.jobs.forks);
   triggerRoutes(scope, slices.triggers, slices.triggerCalls, parts.config.publicUrl);
   const streams = new StreamAdmission(
     routed.http.streams,

@@ -26,27 +26,33 @@ import {
 } from '../../adapters/http/schemas.ts';
 import { openingLength } from './conversations.ts';
 
-const operation = { tags: ['Conversations'], security: [{ apiKey: [] }] };
+export const operation = { tags: ['Conversations'], security: [{ apiKey: [] }] };
 
-const listed = {
+export const conversationFields = {
   id: Id,
   agent_id: Type.String(),
   user_id: Type.String(),
   status: Words(conversationStatuses),
   trigger_type: Words(triggerTypes),
+  forked_from: {
+    ...Nullable(Id),
+    description:
+      'The conversation whose messages it begins with; of a fork of a fork the first of them. null for one that is no fork.',
+  },
   created_at: Timestamp,
   updated_at: Timestamp,
 };
 const ListedConversation = Type.Object(
-  { ...listed, opening: Type.Optional(Nullable(Type.String())) },
+  { ...conversationFields, opening: Type.Optional(Nullable(Type.String())) },
   { title: 'ListedConversation' },
 );
-const example = {
+export const conversationExample = {
   id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
   agent_id: 'default',
   user_id: 'nightly reports',
   status: 'completed',
   trigger_type: 'api',
+  forked_from: null,
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.120Z',
 };
@@ -73,14 +79,14 @@ const Message = Type.Object(
 );
 const messageExample = {
   id: '01990a5e-7c1b-7001-8f1e-0c5a7e9b2d12',
-  conversation_id: example.id,
+  conversation_id: conversationExample.id,
   role: 'user',
   kind: 'message',
   content: '{"text":"hello"}',
   model: null,
   created_at: '2026-01-01T00:00:00.000Z',
 };
-const params = Type.Object({ id: { ...Id, description: 'The id of the conversation.' } });
+export const params = Type.Object({ id: { ...Id, description: 'The id of the conversation.' } });
 
 export const listSchema = {
   ...operation,
@@ -106,7 +112,7 @@ export const listSchema = {
   response: {
     200: Type.Array(ListedConversation, {
       description: 'A page of conversations; X-Total-Count is the total number.',
-      examples: [[example]],
+      examples: [[conversationExample]],
     }),
     ...apiRefusals(),
   },
@@ -118,11 +124,11 @@ export const getSchema = {
   params,
   response: {
     200: Type.Object(
-      { ...listed, ...tokenSums },
+      { ...conversationFields, ...tokenSums },
       {
         title: 'Conversation',
         description: 'The conversation.',
-        examples: [{ ...example, ...noTokenSums }],
+        examples: [{ ...conversationExample, ...noTokenSums }],
       },
     ),
     ...apiRefusals('not_found'),
@@ -176,7 +182,7 @@ export const tokenUsageSchema = {
         description:
           'The totals are the sums of the whole breakdown. Tokens of jobs that those of the conversation have started are in the nested_token_stats of the conversation.',
         ...carries('X-Next-Offset'),
-        examples: [{ conversation_id: example.id, ...noTokenStats, breakdown: [] }],
+        examples: [{ conversation_id: conversationExample.id, ...noTokenStats, breakdown: [] }],
       },
     ),
     ...apiRefusals('not_found'),

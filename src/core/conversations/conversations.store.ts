@@ -20,8 +20,9 @@ export type MessageRow = Selectable<MessagesTable>;
 /** A new conversation; it has no failed summaries. */
 export type NewConversationRow = Omit<
   ConversationRow,
-  'failed_summaries' | 'next_summary_at' | 'failed_summaries_version'
->;
+  'failed_summaries' | 'next_summary_at' | 'failed_summaries_version' | 'forked_from'
+> &
+  Partial<Pick<ConversationRow, 'forked_from'>>;
 
 export function insertConversations(tx: Transaction, rows: readonly NewConversationRow[]) {
   return tx.insert('conversations', rows);
@@ -165,6 +166,35 @@ export function lockConversations(tx: Transaction, ids: readonly string[]) {
 /** Like `lockConversations`, without returning the rows. */
 export async function holdConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
   if (tx.dialect !== 'sqlite') await tx.each(byIdsLocked, [{ ids }]);
+}
+
+/** The conversations that may have copies of the messages of others, each with the other one: its forks, and those beside it. */
+export const listForks = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
+  db
+    .selectFrom('conversations as source')
+    .innerJoin('conversations as fork', (join) =>
+      join.on(sql<SqlBool>`fork.forked_from = coalesce(source.forked_from, source.id)`),
+    )
+    .select(['fork.id', 'source.id as source'])
+    .where(isIn(dialect, sql.ref('source.id'), listOf(p, 'ids')))
+    .whereRef('fork.id', '<>', 'source.id')
+    .orderBy('fork.id'),
+);
+
+const removeCopies = statement<{ conversation_id: string; ids: readonly string[] }>()(
+  (db, p, dialect) =>
+    db
+      .deleteFrom('messages')
+      .where('conversation_id', '=', p('conversation_id'))
+      .where(isIn(dialect, sql.ref('job_id'), listOf(p, 'ids'))),
+);
+
+/** Deletes the copies of the messages of jobs in forks. */
+export function deleteCopies(
+  tx: Transaction,
+  copies: readonly { readonly conversation_id: string; readonly ids: readonly string[] }[],
+): Promise<void> {
+  return tx.each(removeCopies, copies);
 }
 
 /** Deletes the conversations among these that have no message, and returns them. */

@@ -18,6 +18,7 @@ import {
   findConversation,
   listMessages,
   listMessageTokens,
+  type NewConversationRow,
   summaryMark,
   sumTokensByJob,
 } from './conversations.store.ts';
@@ -229,8 +230,10 @@ export class Conversations {
 }
 
 /** Column by column, because PostgreSQL has more of them than are shown. */
-function conversationView(row: ConversationRow) {
-  const { id, agent_id, user_id, status, trigger_type, created_at, updated_at } = row;
+export function conversationView(
+  row: Omit<NewConversationRow, 'forked_from'> & Pick<ConversationRow, 'forked_from'>,
+) {
+  const { id, agent_id, user_id, status, trigger_type, forked_from, created_at, updated_at } = row;
   const moments = { created_at: timestamp(created_at), updated_at: timestamp(updated_at) };
-  return { id, agent_id, user_id, status, trigger_type, ...moments };
+  return { id, agent_id, user_id, status, trigger_type, forked_from, ...moments };
 }

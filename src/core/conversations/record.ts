@@ -10,6 +10,7 @@ import { isCleanText } from '../../kernel/text.ts';
 import {
   type ConversationRow,
   conversationCounts,
+  deleteCopies,
   deleteEmptyConversations,
   deleteMessages,
   endConversations as endAndCount,
@@ -17,6 +18,7 @@ import {
   holdConversations,
   insertConversations,
   insertMessages,
+  listForks,
   lockConversations as lock,
   type MessageRow,
   type NewConversationRow,
@@ -129,12 +131,22 @@ function storable(content: string): string {
   return isCleanText(content) ? content : JSON.stringify(content);
 }
 
-export type { ConversationRow };
+export type { ConversationRow, NewConversationRow };
 export const lockConversations = lock;
 export const endConversations = endAndCount;
 
 export function foldConversationCounts(tx: Transaction, writer: Writer): Promise<void> {
   return conversationCounts.fold(tx, writer);
+}
+
+/** Begins a conversation that no job has said anything in, with an end. */
+export async function beginFork(
+  tx: Transaction,
+  fork: NewConversationRow,
+  writer: Writer,
+): Promise<void> {
+  await insertConversations(tx, [fork]);
+  await conversationCounts.change(tx, writer, [{ kind: fork, from: null, to: fork.status }]);
 }
 
 /** Makes a conversation that is held and has ended active again. */
@@ -153,7 +165,7 @@ export async function continueConversation(
 }
 
 /**
- * Deletes the messages of jobs, and the conversations that are then empty. A conversation that other
+ * Deletes the messages of jobs, with their copies in forks, and the conversations that are then empty. A conversation that other
  * jobs have continued stays, with the messages of those.
  */
 export async function forgetJobs(
@@ -161,11 +173,23 @@ export async function forgetJobs(
   jobs: readonly { readonly id: string; readonly conversation_id: string }[],
   writer: Writer,
 ): Promise<void> {
-  const ids = jobs.map((job) => job.conversation_id);
+  const own = jobs.map((job) => job.conversation_id);
+  const known = await listForks(tx, { ids: own });
+  const ids = [...new Set([...own, ...known.map(({ id }) => id)])];
   // Held before it is looked whether one is empty: what continues it has then either been recorded
   // with its messages, or finds it gone.
   await holdConversations(tx, ids);
   await deleteMessages(tx, jobs);
+  // Also of those that were begun before the others were held.
+  const forks = await listForks(tx, { ids: own });
+  const bySource = Map.groupBy(jobs, (job) => job.conversation_id);
+  await deleteCopies(
+    tx,
+    forks.map(({ id, source }) => ({
+      conversation_id: id,
+      ids: (bySource.get(source) ?? []).map((job) => job.id),
+    })),
+  );
   const deleted = await deleteEmptyConversations(tx, { ids });
   await conversationCounts.change(
     tx,

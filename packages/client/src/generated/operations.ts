@@ -508,6 +508,8 @@ export interface ConversationsApi {
     query?: NonNullable<operations['getTokenUsage']['parameters']['query']>,
     options?: CallOptions,
   ): Promise<Schemas['TokenUsage']>;
+  /** Fork a conversation at a message: `POST /api/conversations/{id}/fork`. */
+  fork(id: string, body: Schemas['NewFork'], options?: CallOptions): Promise<Schemas['Fork']>;
 }
 
 export interface FilesApi {
@@ -1463,6 +1465,13 @@ export const operationTable: OperationTable = {
       path: '/api/conversations/{id}/token-usage',
       credential: 'key',
       input: 'query',
+      result: 'json',
+    },
+    fork: {
+      verb: 'POST',
+      path: '/api/conversations/{id}/fork',
+      credential: 'key',
+      input: 'body',
       result: 'json',
     },
   },

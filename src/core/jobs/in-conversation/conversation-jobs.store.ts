@@ -38,7 +38,8 @@ export const listRunning = allRows<{ ids: readonly string[] }>()((db, p, dialect
   db
     .selectFrom('conversations')
     .innerJoin('jobs', (join) =>
-      join.on(
+      // A fork has messages of jobs of another conversation.
+      join.onRef('jobs.conversation_id', '=', 'conversations.id').on(
         'jobs.id',
         '=',
         sql<string>`(select job_id from messages where conversation_id = conversations.id
