@@ -78,11 +78,12 @@ export async function recordEffects(
 ): Promise<void> {
   const { context, parts, unconfirmed } = settler;
   const { writer } = context;
-  const own = claims.filter(({ transition }) => isFinal(transition.status));
+  const ends = claims.filter(({ transition }) => isFinal(transition.status));
+  const own = ends.filter(({ isDelivered }) => !isDelivered);
   // Jobs are locked before all that follows.
   const delivered = await endDelivered(tx, own.filter(mayBeSteered(settler)), now);
   const settled = delivered.length === 0 ? claims : [...claims, ...delivered];
-  const ended = delivered.length === 0 ? own : [...own, ...delivered];
+  const ended = delivered.length === 0 ? ends : [...ends, ...delivered];
   // First, because it changes steps and jobs, which are locked before counts.
   if (ended.some(isChild)) await parts.waitEnds.endWaits(tx, endsOfChildren(ended), now);
   // Gates are locked after jobs, and before conversations and counts.

@@ -22,8 +22,11 @@ export function behindOthersOf(conversationId: string, mode: keyof typeof namesO
 
 /** What holds a job whose message the run of another one has taken, until that one ends. */
 export function deliveredName(jobId: string): string {
-  return `${behindPrefix}, which has its message = ${jobId}`;
+  return `${deliveredPrefix}${jobId}`;
 }
+
+/** What the names begin with that hold jobs whose messages runs have taken. */
+export const deliveredPrefix = `${behindPrefix}, which has its message = `;
 
 /** All that hold jobs that are to run in a conversation. */
 export function gatesOfConversation(conversationId: string): string[] {

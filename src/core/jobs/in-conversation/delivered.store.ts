@@ -5,6 +5,7 @@ import { greatestOf } from '../../../adapters/database/extremes.ts';
 import { idIn, isIn } from '../../../adapters/database/ids-in.ts';
 import { allRows, listOf } from '../../../adapters/database/statement.ts';
 import { endedColumns } from '../settle.store.ts';
+import { deliveredPrefix } from './conversation-jobs.store.ts';
 
 /** What decides whether a run may take the message of a job. */
 const steeringColumns = [
@@ -62,6 +63,21 @@ export const listDelivered = allRows<{ ids: readonly string[] }, Transaction>()(
     .where(isIn(dialect, sql.ref('delivered_to'), listOf(p, 'ids')))
     .where('status', '=', sql.lit('waiting'))
     .orderBy('id'),
+);
+
+/** Some jobs that wait for ends that were recorded without theirs, with these ends. */
+export const listLeft = allRows<{ limit: number }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .leftJoin('jobs as ended', 'ended.id', 'jobs.delivered_to')
+    .select(['jobs.id', 'ended.status', 'ended.output', 'ended.error'])
+    // The ids behind the names are hexadecimal.
+    .where('jobs.held_by', '>', sql.lit(deliveredPrefix))
+    .where('jobs.held_by', '<', sql.lit(`${deliveredPrefix}g`))
+    .where('jobs.status', '=', sql.lit('waiting'))
+    .where('ended.due_at', 'is', null)
+    .orderBy('jobs.id')
+    .limit(p('limit')),
 );
 
 /** Ends those of the jobs that still wait. */

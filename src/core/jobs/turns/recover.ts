@@ -9,6 +9,7 @@ import { roundOf } from '../../../adapters/queue/queue.ts';
 import type { Context } from '../../context/context.ts';
 import { LeaseSweep } from '../../leases/lease-sweep.ts';
 import type { Places } from '../gates/places.ts';
+import { endLeftDelivered } from '../in-conversation/left-delivered.ts';
 import { bringJobsForward, findExpiredJobs } from '../leases.store.ts';
 import { hintOf, jobQueues } from '../queues.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
@@ -103,6 +104,7 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
       () => this.#gates.sweep(),
       () => this.#settler.cancelRest(),
       () => this.#settler.parts.inConversation.sweep(),
+      () => endLeftDelivered(this.#settler),
     ];
   }
 

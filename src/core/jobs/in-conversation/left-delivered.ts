@@ -1,0 +1,52 @@
+/**
+ * Jobs that wait for the end of a run that has their message, where that end was recorded without theirs: by a process of an
+ * earlier version, or while the skill was not one that continues conversations. Part of the sweep.
+ */
+import { holdFamilies } from '../families.store.ts';
+import type { Settler } from '../settle.ts';
+import { recordEffects, type Settled } from '../settle-effects.ts';
+import { cancelledError, type JobError, type Transition } from '../states.ts';
+import { endWaiting, listLeft } from './delivered.store.ts';
+
+/** Jobs that one sweep ends. */
+const sweptMax = 100;
+
+/** Ends them as the others have ended; a job that is gone has been cancelled. */
+export async function endLeftDelivered(settler: Settler): Promise<void> {
+  const { database, clock } = settler.context;
+  const left = await listLeft(database.read, { limit: sweptMax });
+  if (left.length === 0) return;
+  await database.write(async (tx) => {
+    const now = clock.now();
+    const ids = left.map(({ id }) => id);
+    await holdFamilies(tx, ids);
+    const settled: Settled[] = [];
+    for (const one of left) {
+      const transition = transitionOf(one);
+      const { status } = transition;
+      const output = 'output' in transition ? transition.output : null;
+      const error = 'error' in transition ? JSON.stringify(transition.error) : null;
+      for (const job of await endWaiting(tx, { ids: [one.id], status, output, error, now })) {
+        const durationMs = Math.max(0, now - (job.started_at ?? now));
+        settled.push({
+          job,
+          from: 'waiting',
+          transition,
+          durationMs,
+          messages: [],
+          isDelivered: true,
+        });
+      }
+    }
+    if (settled.length > 0) await recordEffects(settler, tx, settled, now);
+  });
+}
+
+type Left = Awaited<ReturnType<typeof listLeft>>[number];
+type End = Extract<Transition, { status: 'completed' | 'failed' | 'cancelled' }>;
+
+function transitionOf({ status, output, error }: Left): End {
+  if (status === 'completed' && output !== null) return { status, output };
+  if (status !== 'failed' || error === null) return { status: 'cancelled', error: cancelledError };
+  return { status, error: JSON.parse(error) as JobError };
+}
