@@ -210,6 +210,70 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     await messages().getByText('The job was cancelled').waitFor();
   });
 
+  test('a message reaches the run after the tools under way, and is shown once', async () => {
+    await api('POST', '/api/agents', { id: 'quay', skills: ['util/*'] });
+    const until = Promise.withResolvers<void>();
+    provider.script(({ toolResults }) =>
+      toolResults.length > 0
+        ? { text: 'A table for two.' }
+        : {
+            text: 'I look it up',
+            hold: { after: 1, until: until.promise },
+            toolCalls: [{ name: toolNamed('util/v1.0/echo'), input: { text: 'table' } }],
+          },
+    );
+    await world.open('/agents/quay');
+    await say('A table, please.');
+    await messages().getByText('I look', { exact: false }).first().waitFor();
+    await message().fill('For two.');
+    await page().getByText('Send to this run reaches the agent').waitFor();
+    await seen('chat-steer');
+    await page().getByRole('button', { name: 'Send to this run' }).click();
+    await messages().getByText('For two.').waitFor();
+    until.resolve();
+
+    await messages().getByText('A table for two.').waitFor();
+    await page().getByRole('button', { name: 'Send', exact: true }).waitFor();
+    expect(await messages().getByText('For two.', { exact: true }).count()).toBe(1);
+    expect(JSON.stringify(provider.requests.at(-1)?.messages)).toContain('For two.');
+  });
+
+  test('a message is written anew, and an answer given again, and what was said stays', async () => {
+    provider.script(answering('Cod.'));
+    await world.open('/agents/harbour');
+    await say('Which fish is there?');
+    await messages().getByText('Cod.').waitFor();
+    provider.script(answering('Herring.'));
+    await say('And which else?');
+    await messages().getByText('Herring.').waitFor();
+    const first = page().url();
+
+    provider.script(answering('Crab.'));
+    await messages().getByRole('button', { name: 'Edit' }).last().click();
+    expect(await message().inputValue()).toBe('And which else?');
+    await message().fill('And which crabs?');
+    await seen('chat-anew');
+    await page().getByRole('button', { name: 'Send anew' }).click();
+    await messages().getByText('Crab.').waitFor();
+    expect(await messages().getByText('Herring.').count()).toBe(0);
+    expect(await messages().getByText('Cod.').count()).toBe(1);
+    expect(page().url()).not.toBe(first);
+
+    provider.script(answering('Lobster.'));
+    await messages().getByRole('button', { name: 'Answer again' }).last().click();
+    await messages().getByText('Lobster.').waitFor();
+    expect(await messages().getByText('And which crabs?').count()).toBe(1);
+    await world.open(first.slice(first.indexOf('/agents/')));
+    await messages().getByText('Herring.').waitFor();
+
+    provider.script(answering('None today.'));
+    await messages().getByRole('button', { name: 'Edit' }).first().click();
+    await message().fill('Is there fish?');
+    await page().getByRole('button', { name: 'Send anew' }).click();
+    await messages().getByText('None today.').waitFor();
+    expect(await messages().getByText('Cod.').count()).toBe(0);
+  });
+
   test('unsaved instructions count in the chat alone, are compared and saved', async () => {
     provider.script(answering('Aye.'));
     await world.open('/agents/harbour');

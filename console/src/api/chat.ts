@@ -10,12 +10,17 @@ export interface ChatTask {
   /** Null for a new conversation. */
   readonly conversationId: string | null;
   /** What it does while another job of the conversation has not ended. */
-  readonly mode: 'queue' | 'interrupt';
+  readonly mode: 'queue' | 'steer' | 'interrupt';
   /** The user of the task; empty for none. */
   readonly user: string;
   readonly overrides: Overrides | null;
   /** The same in each try, so that a try with a lost response does not create a second job. */
   readonly idempotencyKey: string;
+}
+
+/** Begins a conversation with the messages of another one that come before one of them. */
+export function forkBefore(id: string, before: string) {
+  return post('/api/conversations/{id}/fork', { path: { id }, body: { before } });
 }
 
 /** Headers are bytes: a name in UTF-8 is sent as such. */

@@ -1,7 +1,7 @@
 /** A chat with an agent: its conversations, the messages of one, and overrides of the agent for this chat. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import type { AgentForSession } from '../api/agents.ts';
 import type { Overrides } from '../api/chat.ts';
 import { conversationQuery } from '../api/conversations.ts';
@@ -9,6 +9,7 @@ import { useMissingScopes } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from '../ui/icons.ts';
+import { textLink } from '../ui/Links.tsx';
 import { Empty } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
 import { ChatList } from './ChatList.tsx';
@@ -17,7 +18,7 @@ import { Composer } from './Composer.tsx';
 import { useKept } from './kept.ts';
 import { TrialPanel } from './TrialPanel.tsx';
 import type { Given } from './useChat.ts';
-import { useSending } from './useSending.ts';
+import { type Anew, useSending } from './useSending.ts';
 import { useStickToEnd } from './useStickToEnd.ts';
 
 interface ChatProps {
@@ -136,6 +137,8 @@ function Room({
   const navigate = useNavigate();
   const [text = '', setText] = useKept<string>(`message ${agent.id} ${conversationId ?? 'new'}`);
   const [running, setRunning] = useState<string>();
+  const [anew, setAnew] = useState<Anew>();
+  const field = useRef<HTMLTextAreaElement>(null);
   const stick = useStickToEnd();
   const sending = useSending({
     agentId: agent.id,
@@ -145,6 +148,7 @@ function Room({
     running,
     onGiven(next) {
       if (next.task === text.trim()) setText(undefined);
+      setAnew(undefined);
       onGiven(next);
       stick.toEnd();
       if (next.conversationId === conversationId) return;
@@ -153,7 +157,8 @@ function Room({
         to: '/agents/$agentId',
         params: { agentId: agent.id },
         search,
-        replace: true,
+        // From a fork the way back leads to what was said before.
+        replace: conversationId === undefined,
       });
     },
   });
@@ -180,6 +185,16 @@ function Room({
               onRunning={setRunning}
               onEarlier={stick.keepPlace}
               onRetry={isClosed ? undefined : sending.retry}
+              onAnew={
+                isClosed
+                  ? undefined
+                  : (how, { text: said, ...of }) => {
+                      if (how === 'answer') return sending.sendAnew(said, of);
+                      setAnew(of);
+                      setText(said);
+                      field.current?.focus();
+                    }
+              }
             />
           ) : sending.task !== undefined ? (
             <ol>
@@ -205,24 +220,54 @@ function Room({
         </div>
       )}
       <Composer
+        ref={field}
         text={text}
         onText={(next) => setText(next === '' ? undefined : next)}
-        onSend={() => sending.send(text)}
+        onSend={() => (anew ? sending.sendAnew(text, anew) : sending.send(text))}
+        onSteer={() => sending.send(text, 'steer')}
         onStopAndSend={() => sending.send(text, 'interrupt')}
         onStop={sending.stop}
         // An answer that is under way can be stopped all the same.
         state={isClosed && sending.state === 'ready' ? 'closed' : sending.state}
         isClosed={isClosed}
+        isAnew={anew !== undefined}
         error={sending.error}
         hint={
-          isPaused
-            ? 'The agent is paused and takes no new work. Resume it to write to it.'
-            : missing.length > 0
-              ? 'A message needs the scope agent, which your API key lacks.'
-              : hintOf(overrides, user)
+          isPaused ? (
+            'The agent is paused and takes no new work. Resume it to write to it.'
+          ) : missing.length > 0 ? (
+            'A message needs the scope agent, which your API key lacks.'
+          ) : anew ? (
+            <AnewHint
+              onLeave={() => {
+                setAnew(undefined);
+                setText(undefined);
+              }}
+            />
+          ) : running !== undefined && text.trim() !== '' ? (
+            whileItWorks
+          ) : (
+            hintOf(overrides, user)
+          )
         }
       />
     </Section>
+  );
+}
+
+const whileItWorks =
+  'Send waits for the end of the answer. Send to this run reaches the agent after the tools under way.';
+
+/** What becomes of a message that is written anew. */
+function AnewHint({ onLeave }: { onLeave: () => void }) {
+  return (
+    <>
+      It is sent in place of the earlier message, in a conversation of its own; this one stays as it
+      is.{' '}
+      <button type="button" className={textLink} onClick={onLeave}>
+        Leave it
+      </button>
+    </>
   );
 }
 

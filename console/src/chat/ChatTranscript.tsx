@@ -7,6 +7,7 @@ import { Button } from '../ui/Button.tsx';
 import { Empty, Problem, Skeleton } from '../ui/Loading.tsx';
 import { countText } from '../ui/Time.tsx';
 import { type Given, useChat } from './useChat.ts';
+import type { Anew } from './useSending.ts';
 
 export function ChatTranscript({
   conversationId,
@@ -14,6 +15,7 @@ export function ChatTranscript({
   onRunning,
   onEarlier,
   onRetry,
+  onAnew,
 }: {
   conversationId: string;
   given: Given | undefined;
@@ -23,6 +25,8 @@ export function ChatTranscript({
   onEarlier: () => void;
   /** Undefined where no message may be written. */
   onRetry: ((turn: Turn) => void) | undefined;
+  /** Writes a message anew, or has it answered again. Undefined where no message may be written. */
+  onAnew: ((how: 'write' | 'answer', said: Anew & { readonly text: string }) => void) | undefined;
 }) {
   const chat = useChat(conversationId, given);
   const { conversation, running, unread, earlierCount } = chat;
@@ -50,7 +54,19 @@ export function ChatTranscript({
           </Button>
         </p>
       )}
-      <Transcript turns={chat.turns} usage={chat.usage} onRetry={running ? undefined : onRetry}>
+      <Transcript
+        turns={chat.turns}
+        usage={chat.usage}
+        onRetry={running ? undefined : onRetry}
+        onAnew={
+          running || onAnew === undefined
+            ? undefined
+            : (how, { messageId, text }) => {
+                const isFirst = earlierCount === 0 && chat.messages[0]?.id === messageId;
+                onAnew(how, { messageId, isFirst, text });
+              }
+        }
+      >
         {unread !== undefined && <Unread text={unread} />}
         {running !== undefined && (
           <LiveAnswer

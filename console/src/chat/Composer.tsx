@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type Ref, useId } from 'react';
+import { type KeyboardEvent, type ReactNode, type Ref, useId } from 'react';
 import { Button } from '../ui/Button.tsx';
 import { ArrowUp, Square } from '../ui/icons.ts';
 import { Problem } from '../ui/Loading.tsx';
@@ -12,10 +12,12 @@ export function Composer({
   text,
   onText,
   onSend,
+  onSteer,
   onStopAndSend,
   onStop,
   state,
   isClosed,
+  isAnew,
   hint,
   error,
 }: {
@@ -23,13 +25,17 @@ export function Composer({
   text: string;
   onText: (text: string) => void;
   onSend: () => void;
+  /** Sends to the run that is under way. */
+  onSteer: () => void;
   /** Stops the answer under way, and sends. */
   onStopAndSend: () => void;
   onStop: () => void;
   state: 'ready' | 'sending' | 'answering' | 'stopping' | 'closed';
   /** Whether no message may be written. */
   isClosed: boolean;
-  hint: string;
+  /** Whether the message replaces an earlier one. */
+  isAnew: boolean;
+  hint: ReactNode;
   error: unknown;
 }) {
   const id = useId();
@@ -69,13 +75,12 @@ export function Composer({
           onKeyDown={onKeyDown}
           className="field-sizing-content max-h-48 min-h-8.5 w-full min-w-0 grow resize-none rounded-md border border-line-strong bg-surface px-2.5 py-1.5 leading-relaxed text-ink hover:border-muted disabled:opacity-60"
         />
-        {isAnswering && (
+        {isAnswering && !maySend && (
           <Button icon={<Square />} busy={state === 'stopping'} onClick={onStop}>
             Stop
           </Button>
         )}
-        {isAnswering && maySend && <Button onClick={onStopAndSend}>Stop and send</Button>}
-        {(!isAnswering || maySend) && (
+        {!isAnswering && (
           <Button
             type="submit"
             look="primary"
@@ -83,10 +88,22 @@ export function Composer({
             busy={state === 'sending'}
             disabled={isEmpty || state === 'closed'}
           >
-            Send
+            {isAnew ? 'Send anew' : 'Send'}
           </Button>
         )}
       </div>
+      {isAnswering && maySend && (
+        <div className="flex flex-wrap justify-end gap-2">
+          <Button icon={<Square />} busy={state === 'stopping'} onClick={onStop}>
+            Stop
+          </Button>
+          <Button onClick={onStopAndSend}>Stop and send</Button>
+          <Button onClick={onSteer}>Send to this run</Button>
+          <Button type="submit" look="primary" icon={<ArrowUp />}>
+            Send
+          </Button>
+        </div>
+      )}
       <p id={`${id}-hint`} className="text-xs text-muted">
         {hint}
       </p>

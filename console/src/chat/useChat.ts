@@ -8,7 +8,7 @@ import {
   tokenUsageQuery,
   turnJobsQuery,
 } from '../api/conversations.ts';
-import { hasEnded } from '../api/jobs.ts';
+import { hasEnded, type JobListItem } from '../api/jobs.ts';
 import { live } from '../api/queries.ts';
 import { type Turn, turnsOf } from '../conversations/turns.ts';
 
@@ -43,13 +43,16 @@ export function useChat(conversationId: string, given: Given | undefined) {
   const usage = useQuery({ ...tokenUsageQuery(conversationId, updatedAt), ...shared });
 
   const messages = pages.flatMap(({ data }) => data?.data ?? []);
+  // A fork has messages of jobs of another conversation.
+  const own = jobs.data?.data.filter((job) => job.conversation_id === conversationId);
   // The job that runs, before those that wait for it.
-  const newest = jobs.data?.data.findLast((job) => !hasEnded(job)) ?? jobs.data?.data[0];
+  const newest = own?.findLast((job) => !hasEnded(job)) ?? own?.[0];
   // Ids grow: the list may have been read before the last task was given.
-  const isAhead = given !== undefined && given.jobId > (jobs.data?.data[0]?.job_id ?? '');
-  const isWaiting =
-    !isAhead &&
-    jobs.data?.data.some((job) => job.job_id === given?.jobId && !hasEnded(job) && job !== newest);
+  const isAhead = given !== undefined && given.jobId > (own?.[0]?.job_id ?? '');
+  // One that waits for the end of the run that has its message is said already.
+  const isHeld = ({ status, job_id }: JobListItem) =>
+    job_id === given?.jobId && status === 'queued' && job_id !== newest?.job_id;
+  const isWaiting = !isAhead && own?.some(isHeld);
   const isBusy = newest !== undefined && !hasEnded(newest);
   const isRead =
     !isAhead && newest !== undefined && hasEnded(newest) && !pages.at(-1)?.isPlaceholderData;

@@ -1,7 +1,15 @@
-/** Sends tasks to an agent, also while it works, and cancels the active one. */
+/** A message that is to be said in place of another one, and of all that followed it. */
+export interface Anew {
+  /** The message that it replaces. */
+  readonly messageId: string;
+  /** Whether nothing was said before that. */
+  readonly isFirst: boolean;
+}
+
+/** Sends tasks to an agent, also while it works and in place of earlier ones, and cancels the active one. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
-import { type ChatTask, giveTask } from '../api/chat.ts';
+import { type ChatTask, forkBefore, giveTask } from '../api/chat.ts';
 import { cancelJob } from '../api/jobs.ts';
 import { contentOf } from '../conversations/content.ts';
 import type { Turn } from '../conversations/turns.ts';
@@ -18,16 +26,24 @@ export function useSending({
   onGiven: (given: Given) => void;
 }) {
   const client = useQueryClient();
-  const key = useRef({ request: '', value: '' });
+  const key = useRef<{ request: string; value: string; conversationId: string | null }>(nothing);
   const give = useMutation({
-    mutationFn: ({ task, mode }: Pick<ChatTask, 'task' | 'mode'>) => {
-      const request = JSON.stringify([chat, task, mode, running]);
+    mutationFn: async ({
+      task,
+      mode,
+      anew,
+    }: Pick<ChatTask, 'task' | 'mode'> & { anew?: Anew | undefined }) => {
+      const request = JSON.stringify([chat, task, mode, running, anew]);
       // A try whose answer was lost may have been accepted.
-      if (key.current.request !== request) key.current = { request, value: crypto.randomUUID() };
-      return giveTask({ ...chat, task, mode, idempotencyKey: key.current.value });
+      if (key.current.request !== request) {
+        const conversationId = await conversationFor(chat.conversationId, anew);
+        key.current = { request, value: crypto.randomUUID(), conversationId };
+      }
+      const { value: idempotencyKey, conversationId } = key.current;
+      return giveTask({ ...chat, conversationId, task, mode, idempotencyKey });
     },
     onSuccess({ job_id: jobId, conversation_id: conversationId }, { task }) {
-      key.current = { request: '', value: '' };
+      key.current = nothing;
       onGiven({ conversationId, jobId, task });
       void client.invalidateQueries({ queryKey: ['conversations'] });
     },
@@ -40,9 +56,13 @@ export function useSending({
   const isStopping = running !== undefined && stop.variables === running && !stop.isError;
   const answering = isStopping ? 'stopping' : 'answering';
   return {
-    /** The task waits for the active job, or stops it. */
+    /** The task waits for the active job, reaches its run, or stops it. */
     send(text: string, mode: ChatTask['mode'] = 'queue') {
       give.mutate({ task: text.trim(), mode });
+    },
+    /** Gives the task in place of an earlier one, in a conversation that begins with what was said before. */
+    sendAnew(text: string, anew: Anew) {
+      give.mutate({ task: text.trim(), mode: 'queue', anew });
     },
     /** Gives the task of a turn again, in its conversation. */
     retry({ messages }: Turn) {
@@ -58,4 +78,12 @@ export function useSending({
     state: give.isPending ? 'sending' : running === undefined ? 'ready' : answering,
     error: give.error,
   } as const;
+}
+
+const nothing = { request: '', value: '', conversationId: null };
+
+/** The conversation of a task; null for a new one. */
+async function conversationFor(id: string | null, anew: Anew | undefined): Promise<string | null> {
+  if (id === null || anew === undefined) return id;
+  return anew.isFirst ? null : (await forkBefore(id, anew.messageId)).id;
 }

@@ -10,7 +10,7 @@ import { Markdown } from '../markdown/Markdown.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
 import { classes } from '../ui/classes.ts';
-import { Bot, FoldVertical, type Icon, Settings2, User } from '../ui/icons.ts';
+import { Bot, FoldVertical, type Icon, Pencil, RotateCcw, Settings2, User } from '../ui/icons.ts';
 import { textLink } from '../ui/Links.tsx';
 import { moneyText } from '../ui/Money.ts';
 import { countText, Time } from '../ui/Time.tsx';
@@ -31,6 +31,9 @@ type Tokens = TokenUsage['breakdown'][number];
 /** Turns at the end whose steps are read to show the usage of their tools. */
 const measuredTurns = 10;
 
+/** Writes a message of the user anew, or has it answered again. */
+type OnAnew = (how: 'write' | 'answer', said: { messageId: string; text: string }) => void;
+
 /** Details of a turn's messages from its steps. */
 type StepOf = (messageId: string) => { step: JobStep; usage: StepUsage | undefined } | undefined;
 
@@ -46,12 +49,14 @@ export function Transcript({
   turns,
   usage,
   onRetry,
+  onAnew,
   children,
 }: {
   turns: readonly Turn[];
   usage: TokenUsage | undefined;
   /** Repeats the task of the last turn if it has no answer. */
   onRetry?: ((turn: Turn) => void) | undefined;
+  onAnew?: OnAnew | undefined;
   children?: ReactNode;
 }) {
   const jobsOfTurns = turns
@@ -88,6 +93,7 @@ export function Transcript({
                 stepOf={stepOf}
                 trialOf={turn.job?.is_trial ? turn.job.job_id : undefined}
                 isOpen={turn.job !== undefined && !hasEnded(turn.job)}
+                actions={onAnew && actionsOn(turn, entry.message, onAnew)}
               />
             ))}
             {isBroken(turn) && turn.job && <Broken job={turn.job} onRetry={retry} />}
@@ -96,6 +102,28 @@ export function Transcript({
       })}
       {children}
     </ol>
+  );
+}
+
+/** What may be done with a message: one of the user is written anew, the last answer of a turn is given again. */
+function actionsOn({ messages }: Turn, message: Message, onAnew: OnAnew): ReactNode {
+  const asked =
+    message.role === 'user'
+      ? message
+      : messages.at(-1) === message && message.role === 'assistant'
+        ? messages.findLast(({ role }) => role === 'user')
+        : undefined;
+  const content = asked && contentOf(asked);
+  if (asked === undefined || content?.kind !== 'text') return null;
+  const said = { messageId: asked.id, text: content.text };
+  return message.role === 'user' ? (
+    <Button size="small" look="quiet" icon={<Pencil />} onClick={() => onAnew('write', said)}>
+      Edit
+    </Button>
+  ) : (
+    <Button size="small" look="quiet" icon={<RotateCcw />} onClick={() => onAnew('answer', said)}>
+      Answer again
+    </Button>
   );
 }
 
@@ -108,6 +136,7 @@ function Statement({
   stepOf,
   trialOf,
   isOpen,
+  actions,
 }: {
   entry: Entry;
   tokens: ReadonlyMap<string, Tokens>;
@@ -116,6 +145,7 @@ function Statement({
   trialOf: string | undefined;
   /** Whether its turn goes on, so that its tools may be still to come. */
   isOpen: boolean;
+  actions?: ReactNode;
 }) {
   const below = caused.length > 0 && (
     <ol
@@ -163,6 +193,7 @@ function Statement({
         <Body message={message} />
       )}
       {below}
+      {actions && <p className="-ml-2 mt-1">{actions}</p>}
     </Said>
   );
 }

@@ -110,6 +110,17 @@ function Ids({ job }: { job: Job }) {
             {job.retry_of}
           </Link>,
         ],
+        job.delivered_to !== null && [
+          'Message taken by',
+          <Link
+            key="delivered"
+            to="/jobs/$jobId"
+            params={{ jobId: job.delivered_to }}
+            className={classes('font-mono text-xs', textLink)}
+          >
+            {job.delivered_to}
+          </Link>,
+        ],
         ['Queue', job.queue],
         job.waiting_for !== null && ['Waits for', job.waiting_for],
         ['Priority', job.priority],

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { agentsQuery } from '../api/agents.ts';
 import {
@@ -9,7 +9,7 @@ import {
   tokenUsageQuery,
   turnJobsQuery,
 } from '../api/conversations.ts';
-import { type JobListItem, jobsQuery } from '../api/jobs.ts';
+import { hasEnded, type JobListItem, jobsQuery } from '../api/jobs.ts';
 import { live } from '../api/queries.ts';
 import { LiveAnswer } from '../conversations/LiveAnswer.tsx';
 import { Transcript } from '../conversations/Transcript.tsx';
@@ -18,8 +18,9 @@ import { JobsTable } from '../jobs/JobsTable.tsx';
 import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
+import { classes } from '../ui/classes.ts';
 import { MessagesSquare } from '../ui/icons.ts';
-import { AgentLink, UserLink } from '../ui/Links.tsx';
+import { AgentLink, textLink, UserLink } from '../ui/Links.tsx';
 import { Empty, Loaded, Skeleton } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';
@@ -51,13 +52,24 @@ export function ConversationPage() {
       actions={conversation.data && <Continue {...conversation.data} />}
     >
       <Loaded query={conversation}>
-        {({ agent_id, user_id, trigger_type, created_at, updated_at, status, ...sums }) => (
+        {({ agent_id, user_id, trigger_type, forked_from, created_at, updated_at, status, ...sums }) => (
           <>
             <Strip
               facts={[
                 ['Agent', <AgentLink key="agent" id={agent_id} />],
                 ['User', <UserLink key="user" id={user_id} />],
                 ['Source', sourceText(trigger_type)],
+                forked_from !== null && [
+                  'Forked from',
+                  <Link
+                    key="forked"
+                    to="/conversations/$conversationId"
+                    params={{ conversationId: forked_from }}
+                    className={classes('font-mono text-xs', textLink)}
+                  >
+                    {forked_from}
+                  </Link>,
+                ],
                 ['Started', <Time key="started" value={created_at} />],
                 ['Changed', <Time key="changed" value={updated_at} />],
                 ['Tokens', tokensFact(sums)],
@@ -70,7 +82,7 @@ export function ConversationPage() {
               conversationId={conversationId}
               isActive={status === 'active'}
               updatedAt={updated_at}
-              newest={jobs.data?.data[0]}
+              newest={runningAmong(jobs.data?.data ?? [])}
             >
               <Section
                 title="Jobs"
@@ -100,6 +112,11 @@ export function ConversationPage() {
       </Loaded>
     </Page>
   );
+}
+
+/** The job that runs, before those that wait for it; else the newest. */
+function runningAmong(jobs: readonly JobListItem[]): JobListItem | undefined {
+  return jobs.findLast((job) => !hasEnded(job)) ?? jobs[0];
 }
 
 /** Leads into the chat with its agent, unless that is known to be gone. */
