@@ -20,7 +20,7 @@ export interface RunOptions extends CallOptions {
   /** The conversation that it continues. */
   readonly conversationId?: string | undefined;
   /**
-   * While another job of the conversation has not ended: `queue` has the run begin after it, `interrupt` cancels it; with `reject`, the default, the
+   * While another job of the conversation has not ended: `queue` has the run begin after it, `steer` gives the message to its run, `interrupt` cancels it; with `reject`, the default, the
    * request fails with 409.
    */
   readonly conversationMode?: 'queue' | 'steer' | 'interrupt' | 'reject' | undefined;

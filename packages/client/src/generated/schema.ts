@@ -1076,6 +1076,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/conversations/{id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["forkConversation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agent-triggers": {
         parameters: {
             query?: never;
@@ -3335,6 +3351,8 @@ export interface components {
             status: "active" | "completed" | "failed";
             /** @enum {string} */
             trigger_type: "api" | "scheduled" | "webhook";
+            /** @description The conversation whose messages it begins with; of a fork of a fork the first of them. null for one that is no fork. */
+            forked_from: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -3366,6 +3384,8 @@ export interface components {
             status: "active" | "completed" | "failed";
             /** @enum {string} */
             trigger_type: "api" | "scheduled" | "webhook";
+            /** @description The conversation whose messages it begins with; of a fork of a fork the first of them. null for one that is no fork. */
+            forked_from: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -3449,6 +3469,33 @@ export interface components {
         FileForm: {
             /** Format: binary */
             file: string;
+        };
+        NewFork: {
+            /**
+             * Format: uuid
+             * @description The first message that the fork does not have, of any role: the message to write anew. Left out, it has all messages.
+             */
+            before?: string;
+        };
+        Fork: {
+            /** Format: uuid */
+            id: string;
+            agent_id: string;
+            user_id: string;
+            /** @enum {string} */
+            status: "active" | "completed" | "failed";
+            /** @enum {string} */
+            trigger_type: "api" | "scheduled" | "webhook";
+            /** @description The conversation whose messages it begins with; of a fork of a fork the first of them. null for one that is no fork. */
+            forked_from: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description How many messages it has. */
+            messages: number;
+            /** @description Whether older messages were left out. */
+            is_cut: boolean;
         };
         NewAgentTrigger: {
             agent_id: string;
@@ -7444,6 +7491,35 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                };
+            };
+        };
+    };
+    forkConversation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The user on whose behalf the client calls. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-id"?: string;
+            };
+            path: {
+                /** @description The id of the conversation. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewFork"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fork"];
                 };
             };
         };
