@@ -101,7 +101,7 @@ test('of a conversation that works it has what is recorded, and is free', async 
 });
 
 describe('the fork of a user', () => {
-  test('is that of the same user, and of nobody else', async () => {
+  test('is that of the same user, and of no other one', async () => {
     const thinker = await newThinker(world.platform);
     const { id } = await ofTwo(thinker, { 'x-user-id': 'ada' });
 
@@ -123,7 +123,7 @@ describe('the fork of a user', () => {
   test('is erased with the user, also where another one continued the conversation', async () => {
     const thinker = await newThinker(world.platform);
     world.provider.script(answering('Yes.'));
-    const { conversation_id: id } = await thinker.task('For nobody');
+    const { conversation_id: id } = await thinker.task('For no user');
     await thinker.task('Secret of ada', {}, { 'x-conversation-id': id, 'x-user-id': 'ada' });
     const { body } = await fork(thinker, id, {});
 

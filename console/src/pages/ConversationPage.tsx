@@ -17,8 +17,8 @@ import { turnsOf } from '../conversations/turns.ts';
 import { JobsTable } from '../jobs/JobsTable.tsx';
 import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
-import { Id } from '../ui/Id.tsx';
 import { classes } from '../ui/classes.ts';
+import { Id } from '../ui/Id.tsx';
 import { MessagesSquare } from '../ui/icons.ts';
 import { AgentLink, textLink, UserLink } from '../ui/Links.tsx';
 import { Empty, Loaded, Skeleton } from '../ui/Loading.tsx';
@@ -52,7 +52,16 @@ export function ConversationPage() {
       actions={conversation.data && <Continue {...conversation.data} />}
     >
       <Loaded query={conversation}>
-        {({ agent_id, user_id, trigger_type, forked_from, created_at, updated_at, status, ...sums }) => (
+        {({
+          agent_id,
+          user_id,
+          trigger_type,
+          forked_from,
+          created_at,
+          updated_at,
+          status,
+          ...sums
+        }) => (
           <>
             <Strip
               facts={[
