@@ -26,6 +26,12 @@ export function asOnGitHub(markdown: MarkdownRenderer): void {
   markdown.core.ruler.push('contents', (state) => {
     state.tokens = withoutContents(state.tokens);
   });
+  const code = markdown.renderer.rules.code_inline;
+  markdown.renderer.rules.code_inline = (tokens, index, ...rest) => {
+    // Braces would be expressions of a template.
+    tokens[index]?.attrSet('v-pre', '');
+    return code?.(tokens, index, ...rest) ?? '';
+  };
   const fence = markdown.renderer.rules.fence;
   markdown.renderer.rules.fence = (tokens, index, ...rest) => {
     const token = tokens[index];
