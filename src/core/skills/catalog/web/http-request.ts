@@ -80,7 +80,7 @@ export default defineSkill({
       input: {
         url: 'https://example.com/items',
         method: 'POST',
-        headers: { authorization: 'Bearer …' },
+        headers: { authorization: 'Bearer my-token' },
         body: { name: 'Ada', tags: ['new'] },
       },
     },
