@@ -23,6 +23,12 @@ export function asOnGitHub(markdown: MarkdownRenderer): void {
     const page = (env.realPath ?? env.path) as string;
     for (const { children } of tokens) if (children) linkPages(children, page);
   });
+  markdown.core.ruler.push('literal_code', ({ tokens }) => {
+    for (const code of tokens.flatMap(({ children }) => children ?? [])) {
+      // The generator would replace braces by values.
+      if (code.type === 'code_inline') code.attrSet('v-pre', '');
+    }
+  });
   markdown.core.ruler.push('contents', (state) => {
     state.tokens = withoutContents(state.tokens);
   });
