@@ -23,7 +23,8 @@ export interface Listening {
  * `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled; `wake-ups`: ids of
  * jobs of which a wait has ended; `due-jobs`: queues and organizations of which jobs are due, where one process has no slot
  * for them; `reloads`: whose turn it is to reload its skills, and how that went; `agents`: ids of
- * organizations whose agents have changed; `gates`: a limit or a pause was set; `ended-credentials`: ids of revoked keys and of sessions that were signed out.
+ * organizations whose agents have changed; `gates`: a limit or a pause was set; `paces`: names of providers whose pace has
+ * changed; `ended-credentials`: ids of revoked keys and of sessions that were signed out.
  */
 export const channels = [
   'jobs',
@@ -33,6 +34,7 @@ export const channels = [
   'reloads',
   'agents',
   'gates',
+  'paces',
   'ended-credentials',
 ] as const;
 export type Channel = (typeof channels)[number];

@@ -49,6 +49,7 @@ const laterThan: Record<string, readonly string[]> = {
     'gates',
     'job_keys',
     'places',
+    'provider_paces',
     'rate_starts',
     'timed_pauses',
   ],

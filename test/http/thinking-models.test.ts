@@ -7,6 +7,7 @@ import {
   type Reply,
 } from '../support/scripted-provider.ts';
 import {
+  newOwnThinker,
   newThinker,
   startWatchedThinkers,
   type Thinker,
@@ -97,7 +98,7 @@ describe('without credentials that a provider accepts', () => {
 });
 
 describe.each(['openai/test', 'anthropic/test'])('faults of %s', (model) => {
-  const thinker = () => newThinker(world.platform, { model });
+  const thinker = () => newOwnThinker(world, { model });
 
   test('429 with Retry-After: it is left alone for that long, and asked again', async () => {
     const { task, steps } = await thinker();
@@ -154,9 +155,12 @@ describe.each(['openai/test', 'anthropic/test'])('faults of %s', (model) => {
   });
 });
 
-describe('a provider that stays out of order', () => {
+/** The retries of its job wait in place of its turns. */
+const unwaited = { model_settings: { wait_for_provider: 0 } };
+
+describe('a provider that stays out of order, for which an agent does not wait', () => {
   test('fails the job with upstream_unavailable once its attempts are used up', async () => {
-    const thinker = await newThinker(world.platform);
+    const thinker = await newOwnThinker(world, unwaited);
     await watched(thinker);
     const before = soFar();
     world.provider.script(() => ({
@@ -178,7 +182,9 @@ describe('a provider that stays out of order', () => {
   });
 
   test('is not called by the retry of the job before its Retry-After either', async () => {
-    const { begin, get, post } = await newThinker(world.platform);
+    const { begin, get, post } = await newOwnThinker(world, {
+      ...unwaited,
+    });
     world.provider.script(() => ({ fault: { status: 429, headers: { 'retry-after': '40' } } }));
 
     const jobId = await begin('Think');

@@ -100,6 +100,26 @@ export interface Thinker extends Tenant {
 }
 
 /**
+ * The same, whose organization reaches the providers with credentials of its own: what other tests have made of a
+ * provider does not hold up its calls.
+ */
+export async function newOwnThinker(
+  { platform, provider }: Thinkers,
+  fields?: Parameters<typeof newThinker>[1],
+): Promise<Thinker> {
+  const thinker = await newThinker(platform, fields);
+  const path = `/admin/organizations/${thinker.organization}/credentials`;
+  for (const [name, base_url] of [
+    ['openai', provider.openaiBaseUrl],
+    ['anthropic', provider.anthropicBaseUrl],
+  ]) {
+    const { status } = await platform.admin('PUT', `${path}/${name}`, { base_url });
+    if (status !== 200) throw new Error(`no credentials: ${status}`);
+  }
+  return thinker;
+}
+
+/**
  * `fields` are the agent's, `key` those of the key that acts for it. A key with every scope creates the agent, because
  * one with fewer may create only agents that call nothing beyond its own scopes.
  */

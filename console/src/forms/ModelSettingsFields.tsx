@@ -73,6 +73,12 @@ export function ModelSettingsFields({ values, onValues, error }: Fields) {
           placeholder="the platform’s"
           {...bind('first_byte_timeout_ms')}
         />
+        <NumberField
+          label="Wait for a provider (s)"
+          hint="While it limits the rate or is unavailable: 0 to 86,400 (1 day)."
+          placeholder="3,600"
+          {...bind('wait_for_provider')}
+        />
       </div>
     </div>
   );

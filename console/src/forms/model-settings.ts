@@ -14,6 +14,7 @@ const names = [
   'effort',
   'timeout_ms',
   'first_byte_timeout_ms',
+  'wait_for_provider',
 ] as const satisfies readonly SettingName[];
 
 /** The names under which the fields show an issue of their own. */

@@ -32,6 +32,7 @@ const icons: Record<Span['kind'], Icon> = {
   skill: Wrench,
   step: Check,
   sleep: Moon,
+  provider: Moon,
   event: Radio,
   approval: UserCheck,
   run: CornerDownRight,

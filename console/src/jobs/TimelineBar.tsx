@@ -21,6 +21,7 @@ const heights: Partial<Record<Span['kind'], string>> = {
   event: thin,
   approval: thin,
   run: thin,
+  provider: thin,
   attempt: 'h-4',
 };
 

@@ -2,7 +2,7 @@
 import type { JobStep } from '../api/jobs.ts';
 import { exactTime } from '../ui/Time.tsx';
 
-const kinds: readonly JobStep['kind'][] = ['sleep', 'event', 'approval', 'run'];
+const kinds: readonly JobStep['kind'][] = ['sleep', 'event', 'approval', 'run', 'provider'];
 
 export const isWait = ({ kind }: Pick<JobStep, 'kind'>): boolean => kinds.includes(kind);
 
@@ -20,6 +20,8 @@ export function waitText({ kind, name, waits_for }: JobStep): string {
       return `waits for ${waits_for?.event === undefined ? name : eventText(waits_for)}`;
     case 'approval':
       return 'waits for a decision';
+    case 'provider':
+      return `waits for ${name}`;
     default:
       return name.startsWith('agent/') ? `asks ${name}` : `runs ${waits_for?.skill ?? name}`;
   }
@@ -30,11 +32,13 @@ export function waitOutcome(step: JobStep): string {
   const { kind, status, due_at, finished_at, waits_for } = step;
   if (status === 'waiting') {
     // A child job ends when it ends: its deadline is the longest that any wait may last.
-    const until = due_at !== null && kind !== 'run' ? ` until ${exactTime(due_at)}` : '';
-    return `${waitText(step)}${until}`;
+    if (due_at === null || kind === 'run') return waitText(step);
+    const word = kind === 'provider' ? ', next try at' : ' until';
+    return `${waitText(step)}${word} ${exactTime(due_at)}`;
   }
   if (status !== 'completed') return status;
   if (kind === 'sleep') return 'slept';
+  if (kind === 'provider') return 'waited';
   if (kind === 'approval') return waits_for?.status ?? 'decided';
   if (kind === 'run') return status;
   const isLate = due_at !== null && finished_at !== null && finished_at >= due_at;

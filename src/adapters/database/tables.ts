@@ -496,8 +496,10 @@ export interface MessagesTable {
   created_at: number;
 }
 
-/** Steps of a run that wait: for a moment, an event, a person, another job. */
-export const waitKinds = ['sleep', 'event', 'approval', 'run'] as const;
+/** Steps of a run that wait, and that its code requests: for a moment, an event, a person, another job. */
+export const codeWaitKinds = ['sleep', 'event', 'approval', 'run'] as const;
+/** With the wait for a provider of models, which no code requests. */
+export const waitKinds = [...codeWaitKinds, 'provider'] as const;
 export type WaitKind = (typeof waitKinds)[number];
 /**
  * A call of a model, a tool that it called, a request to a model that failed, a skill that the code of a run
@@ -639,6 +641,15 @@ export interface PlacesTable {
 export interface TimedPausesTable {
   name: string;
   until: number;
+}
+
+/** What is known of the calls that a provider of models takes with one credential. */
+export interface ProviderPacesTable {
+  /** The provider, and a digest of its address and credential. */
+  name: string;
+  /** JSON. */
+  state: string;
+  changed_at: number;
 }
 
 /** Starts that count at a rate until a moment. */
@@ -1322,6 +1333,7 @@ export interface Tables {
   places: PlacesTable;
   rate_starts: RateStartsTable;
   timed_pauses: TimedPausesTable;
+  provider_paces: ProviderPacesTable;
   event_waits: EventWaitsTable;
   event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;

@@ -25,6 +25,14 @@ export interface ProviderSettings {
   readonly isOpen?: boolean;
   /** Who has to correct the settings; the platform's operator by default. */
   readonly source?: SettingsSource;
+  /** How much the operator allows with the platform's credential. */
+  readonly limits?: MinuteLimits | undefined;
+}
+
+/** Calls and tokens a minute; null for any number. */
+export interface MinuteLimits {
+  readonly calls: number | null;
+  readonly tokens: number | null;
 }
 
 /** The environment, or what is stored for an organization. */
@@ -92,8 +100,9 @@ const namedAddress = /^([A-Z][A-Z0-9_]{0,62})_BASE_URL$/;
 const wellFormedModel = new RegExp(`^(${providerPattern})/(\\S.*)$`);
 
 /**
- * Reads `<NAME>_API_KEY`, `<NAME>_BASE_URL` and `<NAME>_PROTOCOL` of each known provider, and of each name with an address.
- * A variable that is empty counts as not set.
+ * Reads `<NAME>_API_KEY`, `<NAME>_BASE_URL`, `<NAME>_PROTOCOL` and the limits `<NAME>_CALLS_PER_MINUTE` and
+ * `<NAME>_TOKENS_PER_MINUTE` of each known provider, and of each name with an address. A variable that is empty counts as
+ * not set.
  */
 export function providersFrom(
   environment: Readonly<Record<string, string | undefined>>,
@@ -101,6 +110,14 @@ export function providersFrom(
   const settings = new Map<string, ProviderSettings>();
   const faults: string[] = [];
   const valueIn = (name: string): string | null => environment[name]?.trim() || null;
+  const minuteLimit = (name: string, of: 'CALLS' | 'TOKENS'): number | null => {
+    const text = valueIn(`${name}_${of}_PER_MINUTE`);
+    if (text === null) return null;
+    const limit = /^\d{1,12}$/.test(text) ? Number(text) : 0;
+    if (limit > 0) return limit;
+    faults.push(`${name}_${of}_PER_MINUTE=…: expected a whole number of at least 1`);
+    return null;
+  };
   const others = Object.keys(environment).flatMap((name) => namedAddress.exec(name)?.[1] ?? []);
   for (const name of new Set([...knownVariables, ...others.sort()])) {
     const [keyName, urlName] = [`${name}_API_KEY`, `${name}_BASE_URL`];
@@ -109,7 +126,13 @@ export function providersFrom(
     const protocol = valueIn(`${name}_PROTOCOL`);
     const isKnown = Object.hasOwn(known, slug);
     if (baseUrl === null && (!isKnown || (apiKey === null && protocol === null))) continue;
-    settings.set(slug, protocol === null ? { apiKey, baseUrl } : { apiKey, baseUrl, protocol });
+    const limits = { calls: minuteLimit(name, 'CALLS'), tokens: minuteLimit(name, 'TOKENS') };
+    settings.set(slug, {
+      apiKey,
+      baseUrl,
+      ...(protocol !== null && { protocol }),
+      ...((limits.calls ?? limits.tokens) !== null && { limits }),
+    });
     if (!isKnown) continue;
     if (protocol !== null && !protocols.has(protocol)) {
       faults.push(`${name}_PROTOCOL=…: expected one of ${protocolNames.join(', ')}`);

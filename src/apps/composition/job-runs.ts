@@ -29,6 +29,7 @@ import type { Memories } from '../../core/memories/memories.ts';
 import { RunMemories } from '../../core/memories/run-memory.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { SkillSettings } from '../../core/skills/settings.ts';
+import { providerWaits } from '../../core/thinking/pace/patience.ts';
 import { approvalWaits } from '../../platform/approvals/approval-waits.ts';
 import { eventWaits } from '../../platform/run-events/event-waits.ts';
 import type { ClusterTimes } from './cluster-times.ts';
@@ -123,5 +124,6 @@ export function composeWaitKinds(): WaitKinds {
     ['sleep', sleep],
     ['approval', approvalWaits],
     ['event', eventWaits],
+    ['provider', providerWaits],
   ]);
 }

@@ -13,6 +13,7 @@ import type { Credentials } from '../../core/credentials/credentials.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { SkillFolders } from '../../core/skills/sources/skill-folders.ts';
+import { ProviderPaces } from '../../core/thinking/pace/provider-paces.ts';
 import { ModelThinking } from '../../core/thinking/thinking.ts';
 import { warnOfModel } from './warn-of-model.ts';
 
@@ -54,6 +55,7 @@ export function composeThinking(
     expressions,
     skills,
     models,
+    paces: new ProviderPaces(context),
     skillFolders: new SkillFolders(definitions),
     known: new KnownModels(config.modelAbilities),
     prices: new Prices(config.modelPrices),

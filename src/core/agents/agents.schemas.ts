@@ -37,8 +37,14 @@ const ModelName = Type.String({
   description: 'provider/model',
 });
 
-const { max_output_tokens, temperature, timeout_ms, first_byte_timeout_ms, context_tokens } =
-  settingBounds;
+const {
+  max_output_tokens,
+  temperature,
+  timeout_ms,
+  first_byte_timeout_ms,
+  wait_for_provider,
+  context_tokens,
+} = settingBounds;
 
 /** A setting of an agent's model; null leaves it to the platform or the provider, as if it were left out. */
 const Setting = <T extends TSchema>(schema: T, description: string) =>
@@ -65,6 +71,10 @@ const ModelSettings = Type.Object(
     first_byte_timeout_ms: Setting(
       Type.Integer(first_byte_timeout_ms),
       'Longest time of one call of the model, to the first byte of its answer.',
+    ),
+    wait_for_provider: Setting(
+      Type.Integer(wait_for_provider),
+      'Seconds for which a turn waits for a provider that limits the rate or is unavailable, without a slot; 3,600 by default. With 0 the attempt fails, and the job is retried.',
     ),
     context_tokens: Setting(
       Type.Integer(context_tokens),

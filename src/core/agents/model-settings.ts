@@ -66,12 +66,17 @@ interface RequestSettings
   readonly maxOutputTokens?: number;
 }
 
+/** Seconds for which a turn waits for a provider that does not serve it. */
+const waitForProvider = 3_600;
+
 /** How the calls of a request are made. */
 interface CallSettings extends Omit<RequestSettings, 'maxOutputTokens'> {
   /** Most tokens of an answer. */
   readonly output: number;
   /** The context window, in tokens. */
   readonly window: number;
+  /** Seconds for which a turn waits for a provider that does not serve it. */
+  readonly waitForProvider: number;
 }
 
 /**
@@ -88,6 +93,7 @@ export function callSettings(
   return {
     output: Math.min(request.maxOutputTokens ?? Infinity, Math.floor(output)),
     window,
+    waitForProvider: settings.wait_for_provider ?? waitForProvider,
     temperature: request.temperature ?? settings.temperature,
     effort: request.effort ?? settings.effort,
     timeoutMs: request.timeoutMs ?? settings.timeout_ms,

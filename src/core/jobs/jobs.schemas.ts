@@ -221,7 +221,7 @@ export const FullJob = Type.Object(
     waiting_for: {
       ...Nullable(Type.String()),
       description:
-        'The limit that it waits for, such as "concurrency of web/v1.0/http-request"; null for a job that waits for none.',
+        'The limit that it waits for, such as "concurrency of web/v1.0/http-request", or the provider of models, such as "openai: rate limit, next try at 2026-01-01T00:05:00.000Z"; null for a job that waits for none.',
     },
     job_key: {
       ...Nullable(Type.String()),

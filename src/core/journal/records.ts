@@ -3,7 +3,7 @@
  * the waits of earlier claims, by key. Counts those that the run has not requested yet, because its code must
  * request everything that is on record.
  */
-import { type StepKind, waitKinds } from '../../adapters/database/tables.ts';
+import { codeWaitKinds, type StepKind } from '../../adapters/database/tables.ts';
 import { differenceOf, wholeDigest } from '../../kernel/input-digest.ts';
 import type { RecordedRow } from './record-queries.ts';
 
@@ -67,7 +67,8 @@ export interface Records {
   readonly ends: StepRecord[];
 }
 
-const isWait: ReadonlySet<StepKind> = new Set(waitKinds);
+/** A wait for a provider is none that code knows of: it may ask for other things when its run goes on. */
+const isWait: ReadonlySet<StepKind> = new Set(codeWaitKinds);
 const isRecorded: ReadonlySet<string> = new Set(['completed', 'failed', 'waiting']);
 
 /** `attempt` is the one that the claim makes. */
@@ -242,6 +243,7 @@ const names: Readonly<Record<RecordedKind, string>> = {
   event: 'a wait for an event',
   approval: 'an approval',
   run: 'a child run',
+  provider: 'a wait for a provider',
 };
 
 function nameOf(kind: RecordedKind): string {

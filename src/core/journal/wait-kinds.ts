@@ -4,7 +4,7 @@
  * compare-and-set, so of an event, a timeout and a cancellation exactly one wins.
  */
 import type { Transaction } from '../../adapters/database/database.ts';
-import { type WaitKind, waitKinds } from '../../adapters/database/tables.ts';
+import { codeWaitKinds, type WaitKind, waitKinds } from '../../adapters/database/tables.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { waitMaxMs } from '../../kernel/step-bounds.ts';
 import type { JournalJob, StepError } from './step-rows.ts';
@@ -51,6 +51,11 @@ export type WaitKinds = Map<WaitKind, WaitKindVerbs>;
 
 export function isWaitKind(kind: unknown): kind is WaitKind {
   return (waitKinds as readonly unknown[]).includes(kind);
+}
+
+/** Whether the code of a run may request waits of this kind. */
+export function isCodeWaitKind(kind: unknown): kind is WaitKind {
+  return (codeWaitKinds as readonly unknown[]).includes(kind);
 }
 
 /** The deadline of a wait of `ms` milliseconds. */

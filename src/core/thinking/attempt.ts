@@ -19,6 +19,7 @@ import type { Estimates } from './estimates.ts';
 import type { RestingModels } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { GenerationParts, Generations } from './generations.ts';
+import type { ProviderPaces } from './pace/provider-paces.ts';
 import type { RunBounds } from './run-bounds.ts';
 import type { ToolBox } from './tools.ts';
 
@@ -31,6 +32,7 @@ export interface ThinkingParts extends GenerationParts {
   readonly credentials: Credentials;
   readonly expressions: Expressions;
   readonly models: Models;
+  readonly paces: ProviderPaces;
   readonly known: KnownModels;
   readonly skillFolders: SkillFolders;
 }

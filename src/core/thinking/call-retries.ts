@@ -2,26 +2,24 @@
 
 import { type ModelError, mayBeCharged } from '../../adapters/models/model.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
+import { ProviderBusyError } from './pace/busy-error.ts';
 
 /** Tries of one turn in one attempt of the job; fewer where the provider may charge for them. */
 const triesMax = { free: 3, charged: 2 };
 /** Failed tries of one turn that may have been charged, over all attempts of the job. */
 export const unansweredMax = 3;
 const backoff = { baseMs: 500, maxMs: 10_000 };
-/** After a longer delay the whole job is retried instead. */
-const waitMax = 20_000;
 
 /**
- * Milliseconds until the next try, null for no further try. When another model can be asked, only a rate limit is
- * waited for, because other failures may last.
+ * Milliseconds until the next try, null for no further try at once: another model is asked, or the turn waits. Where the
+ * provider has said for how long it is to be left alone, its pace has the delay.
  */
 export function delayBefore(error: ModelError, tries: number, hasNext: boolean): number | null {
-  if (hasNext && !error.isRateLimited) return null;
+  if (hasNext || error instanceof ProviderBusyError) return null;
   const most = mayBeCharged(error.usage) ? triesMax.charged : triesMax.free;
   // A timeout has already taken long, so the job is retried instead.
   if (error.fault !== 'unavailable' || error.wasSilent || tries >= most) return null;
-  const delayMs = error.retryAfterMs ?? delayAfter(backoff, tries);
-  return delayMs <= waitMax ? delayMs : null;
+  return error.isRateLimited || error.retryAfterMs !== null ? 0 : delayAfter(backoff, tries);
 }
 
 /** Calls without an answer that may have been charged, by `triesKey`. */

@@ -25,6 +25,7 @@ import {
 } from './compaction-plan.ts';
 import { askInOrder, unpriced } from './fallbacks.ts';
 import type { BegunCall } from './generations.ts';
+import { awaitMoment, noted } from './pace/paced-calls.ts';
 import { quoted, quotingRule } from './quoted.ts';
 import { pricedCall } from './recorded-generation.ts';
 import { requireKey } from './run-agent.ts';
@@ -118,6 +119,7 @@ async function summarizeWith(
   const transcript = transcriptOf(dialogue, point, Math.floor(room * 0.9), measure);
   const prompt = `${quoted(transcript, 'conversation')}\n\n${task}`;
   const size = sumOfSizes([sizeOfText(system), sizeOfText(prompt)]);
+  await awaitMoment(active, model, estimates.expected(model, size), true);
   const need = { prompt: estimates.bound(model, size), output };
   const permit = await bounds.admit(need, to.signal);
   try {
@@ -143,20 +145,23 @@ async function call(
   prompt: string,
 ): Promise<ModelAnswer> {
   try {
-    return await attempt.parts.models.call({
-      ...generation.call,
-      model: begun.model,
-      settings: await settingsFor(attempt, begun.model),
-      system,
-      schema: undefined,
-      // The agent's settings are for its answers, and not every model accepts them.
-      temperature: undefined,
-      effort: undefined,
-      tools: [],
-      messages: [{ role: 'user', text: prompt }],
-      maxOutputTokens: begun.output,
-      onText() {},
-    });
+    const settings = await settingsFor(attempt, begun.model);
+    return await noted(attempt, begun.model, settings, () =>
+      attempt.parts.models.call({
+        ...generation.call,
+        model: begun.model,
+        settings,
+        system,
+        schema: undefined,
+        // The agent's settings are for its answers, and not every model accepts them.
+        temperature: undefined,
+        effort: undefined,
+        tools: [],
+        messages: [{ role: 'user', text: prompt }],
+        maxOutputTokens: begun.output,
+        onText() {},
+      }),
+    );
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
     const end = failedEnd(error, begun);

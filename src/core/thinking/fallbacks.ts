@@ -21,6 +21,10 @@ interface Failure {
   readonly error: Error;
 }
 
+interface ModelFailure extends Failure {
+  readonly error: ModelError;
+}
+
 /** A model may not be asked for a turn again, because each of its calls may have been charged. */
 export class OutOfTriesError extends ThinkingError {
   constructor(message: string) {
@@ -41,7 +45,7 @@ export async function askInOrder<Answer>(
   const { resting, parts } = attempt;
   const { clock } = parts.context;
   const models = modelsInOrder(generation, turn, resting, clock.monotonic());
-  const failures: (Failure & { readonly error: ModelError })[] = [];
+  const failures: ModelFailure[] = [];
   for (const [i, model] of models.entries()) {
     const next = models[i + 1];
     try {
@@ -60,7 +64,9 @@ export async function askInOrder<Answer>(
       else if (error.fault === 'credentials') log(attempt, `${error.message}; it is passed over`);
     }
   }
-  throw withAll(failures, mainFailure(failures, generation.call.model));
+  const main = mainFailure(failures, generation.call.model);
+  generation.patience.model = main.model;
+  throw withAll(failures, main.error);
 }
 
 /** The models of a turn, in the order of asking. Models without tries left are included only if none has any. */
@@ -105,22 +111,20 @@ function isPassedOn(error: ModelError, isFallback: boolean): boolean {
 }
 
 /** The failure that decides what becomes of a turn which no model answered: the one with the shortest retry delay. */
-function mainFailure(
-  failures: readonly (Failure & { readonly error: ModelError })[],
-  own: string,
-): ModelError {
+function mainFailure(failures: readonly ModelFailure[], own: string): ModelFailure {
   const unavailable = failures.filter(({ error }) => error.fault === 'unavailable');
   const [first = failures.find(({ model }) => model === own) ?? failures[0]] = unavailable.toSorted(
     (a, b) => (a.error.retryAfterMs ?? 0) - (b.error.retryAfterMs ?? 0),
   );
-  return (first as (typeof failures)[number]).error;
+  return first as ModelFailure;
 }
 
 /** The error, with the words of all models. */
 function withAll(failures: readonly Failure[], error: ModelError): ModelError {
   if (failures.length === 1) return error;
-  const { fault, isDeclined, retryAfterMs } = error;
-  return new ModelError(fault, saidByAll(failures), { isDeclined, retryAfterMs, cause: error });
+  const { fault, isDeclined, retryAfterMs, isRateLimited } = error;
+  const kept = { isDeclined, retryAfterMs, isRateLimited };
+  return new ModelError(fault, saidByAll(failures), { ...kept, cause: error });
 }
 
 function saidByAll(failures: readonly Failure[]): string {

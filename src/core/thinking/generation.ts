@@ -3,6 +3,7 @@
 import type { ModelCall } from '../../adapters/models/model.ts';
 import type { TextSize } from '../../adapters/models/text-size.ts';
 import type { Unanswered } from './call-retries.ts';
+import type { Patience } from './pace/patience.ts';
 import type { PricedCall } from './recorded-generation.ts';
 
 /** The settings that all turns of a generation share. */
@@ -29,6 +30,8 @@ export interface Generation {
   /** Index in the dialogue of the message to be answered; earlier ones may be left out. */
   readonly task: number;
   readonly isDialogue: boolean;
+  /** How long its turns wait for providers. */
+  readonly patience: Patience;
   /** Calls without an answer that the provider may have charged. */
   readonly unanswered: Unanswered;
   /** Tokens at which a budget cut an answer, by `triesKey`: the call was made again, or is to be made again. */

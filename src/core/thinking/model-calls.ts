@@ -4,7 +4,6 @@
  * names. Each try is a step of its own, because each may cost tokens. It has more than 300 lines because a try, its
  * failure and the next one have to be read together.
  */
-import { setTimeout as elapsed } from 'node:timers/promises';
 import type { TakenSettings } from '../../adapters/models/known-models.ts';
 import {
   type AssistantMessage,
@@ -17,7 +16,6 @@ import {
 import { speaksChat } from '../../adapters/models/providers.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
-import { yieldSlot } from '../jobs/runs/attempt.ts';
 import {
   type ActiveGeneration,
   log,
@@ -43,6 +41,9 @@ import { askInOrder, OutOfTriesError, unpriced } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import { unanswered, withLastTurnNote, withoutCalls } from './last-turn.ts';
+import { awaitMoment, noted } from './pace/paced-calls.ts';
+import { askPatiently } from './pace/patience.ts';
+import { pause } from './pace/pause.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
 import { pricedCall } from './recorded-generation.ts';
 import { withMarks } from './result-marks.ts';
@@ -88,34 +89,43 @@ export interface ModelTurn {
 export async function askModel(
   active: ActiveGeneration,
   messages: readonly DialogueMessage[],
+  asked: Pick<TurnRequest, 'turn' | 'isLast'>,
+  ready: Promise<unknown>,
+): Promise<ModelTurn> {
+  try {
+    return await askPatiently(active, asked.turn, ready, () =>
+      askAll(active, messages, asked, ready),
+    );
+  } catch (error) {
+    throw error instanceof ModelError ? asThinkingError(active.attempt, error) : error;
+  }
+}
+
+/** Asks the models of the turn in order, with a shorter prompt where one is too long. */
+async function askAll(
+  active: ActiveGeneration,
+  messages: readonly DialogueMessage[],
   { turn, isLast }: Pick<TurnRequest, 'turn' | 'isLast'>,
   ready: Promise<unknown>,
 ): Promise<ModelTurn> {
-  const resume = yieldSlot(active.attempt.run);
-  try {
-    let prompt = await promptOf(active, messages, ready);
-    if (prompt === null) throw tooLongFor(active.generation);
-    for (let prompts = 1; ; prompts++) {
-      const sending = { turn, isLast, dialogue: messages, ...prompt };
-      const passesLengthOn = prompts >= promptsMax;
-      try {
-        return await askInOrder(active, { turn, passesLengthOn }, (model, hasNext) =>
-          askUncut({ ...active, ...sending, model }, ready, hasNext),
-        );
-      } catch (error) {
-        if (passesLengthOn || !isTooLong(error)) throw error;
-        const shorter = await shorterPrompt(active, messages, prompt, ready);
-        if (shorter === null && active.generation.fallbacks.length === 0) throw error;
-        const then = shorter === null ? 'another model is asked' : 'a shorter prompt is sent';
-        log(active.attempt, `${error.message}; ${then}`);
-        if (shorter === null) prompts = promptsMax - 1;
-        else prompt = shorter;
-      }
+  let prompt = await promptOf(active, messages, ready);
+  if (prompt === null) throw tooLongFor(active.generation);
+  for (let prompts = 1; ; prompts++) {
+    const sending = { turn, isLast, dialogue: messages, ...prompt };
+    const passesLengthOn = prompts >= promptsMax;
+    try {
+      return await askInOrder(active, { turn, passesLengthOn }, (model, hasNext) =>
+        askUncut({ ...active, ...sending, model }, ready, hasNext),
+      );
+    } catch (error) {
+      if (passesLengthOn || !isTooLong(error)) throw error;
+      const shorter = await shorterPrompt(active, messages, prompt, ready);
+      if (shorter === null && active.generation.fallbacks.length === 0) throw error;
+      const then = shorter === null ? 'another model is asked' : 'a shorter prompt is sent';
+      log(active.attempt, `${error.message}; ${then}`);
+      if (shorter === null) prompts = promptsMax - 1;
+      else prompt = shorter;
     }
-  } catch (error) {
-    throw error instanceof ModelError ? asThinkingError(active.attempt, error) : error;
-  } finally {
-    resume();
   }
 }
 
@@ -186,7 +196,7 @@ async function askWithRetries(
 ): Promise<ModelTurn> {
   for (let tries = 1; ; tries++) {
     try {
-      return await askOnce(request, ready);
+      return await askOnce(request, ready, hasNext);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
       const key = triesKey(request.turn, request.model);
@@ -197,17 +207,22 @@ async function askWithRetries(
       const delayMs = delayBefore(error, tries, hasNext);
       if (delayMs === null) throw error;
       log(request.attempt, `${error.message}; asking again`);
-      await wait(delayMs, request.generation.call.signal);
+      await pause(delayMs, request.generation.call.signal);
     }
   }
 }
 
 /** One try, within the bounds of the attempt. */
-async function askOnce(request: TurnRequest, ready: Promise<unknown>): Promise<ModelTurn> {
+async function askOnce(
+  request: TurnRequest,
+  ready: Promise<unknown>,
+  hasNext: boolean,
+): Promise<ModelTurn> {
   const { estimates, bounds, parts, run } = request.attempt;
   const { output, call: to } = request.generation;
   const prompt = estimates.bound(request.model, request.size);
   const expected = estimates.expected(request.model, request.size);
+  await awaitMoment(request, request.model, expected, hasNext);
   const permit = await bounds.admit({ prompt, output }, to.signal);
   try {
     await requireKey(parts, run.job);
@@ -263,7 +278,7 @@ async function begin(
     }
     if (begun.kind === 'unpriced') throw unpriced(begun.message, model !== generation.call.model);
     if (tries === 1) log(attempt, begun.message);
-    await wait(delayAfter(budgetBackoff, tries), signal);
+    await pause(delayAfter(budgetBackoff, tries), signal);
   }
 }
 
@@ -299,20 +314,22 @@ async function stream(
     report(attempt, { type: 'token', data: { step: call.n, text } }),
   );
   try {
-    return await attempt.parts.models.call({
-      ...generation.call,
-      temperature: taken.temperature,
-      effort: taken.effort,
-      thinking: taken.thinking,
-      schema: taken.takesSchema ? generation.call.schema : undefined,
-      model,
-      settings,
-      messages: isLast && tools.length > 0 ? withLastTurnNote(messages) : messages,
-      tools: taken.takesTools ? tools : [],
-      mustAnswer: isLast,
-      maxOutputTokens: Math.min(call.output, taken.outputTokens),
-      onText: (text) => batches.add(text),
-    });
+    return await noted(attempt, model, settings, () =>
+      attempt.parts.models.call({
+        ...generation.call,
+        temperature: taken.temperature,
+        effort: taken.effort,
+        thinking: taken.thinking,
+        schema: taken.takesSchema ? generation.call.schema : undefined,
+        model,
+        settings,
+        messages: isLast && tools.length > 0 ? withLastTurnNote(messages) : messages,
+        tools: taken.takesTools ? tools : [],
+        mustAnswer: isLast,
+        maxOutputTokens: Math.min(call.output, taken.outputTokens),
+        onText: (text) => batches.add(text),
+      }),
+    );
   } finally {
     batches.end();
   }
@@ -417,14 +434,6 @@ function asThinkingError(attempt: ThinkingAttempt, error: ModelError): ThinkingE
 
 const emptyAnswer = (model: string) =>
   `The answer of ${model} is empty: it has neither a text nor a call of a tool`;
-
-async function wait(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await elapsed(ms, undefined, { signal });
-  } catch {
-    throw stopped();
-  }
-}
 
 /** The part of the dialogue that fits into the model's window, null if none does; logs what was left out. */
 function fitted(

@@ -31,6 +31,7 @@ import { Generations } from './generations.ts';
 import { historyBefore, noHistory } from './history.ts';
 import { instructionsOf } from './instructions.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
+import { Patience } from './pace/patience.ts';
 import { recalledFor } from './recalled.ts';
 import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
 import { resultsRule } from './result-marks.ts';
@@ -167,7 +168,7 @@ async function continueGeneration(
   const system = systemOf(instructionsOf(attempt, agent), request, box);
   const fallbacks = fallbacksOf(agent);
   const { modelContextTokens, modelOutputTokens } = parts.context.config;
-  const { output, window, ...called } = callSettings(request, settingsOf(agent), {
+  const { output, window, waitForProvider, ...called } = callSettings(request, settingsOf(agent), {
     window: parts.known.windowOf([model, ...fallbacks], modelContextTokens),
     output: modelOutputTokens,
   });
@@ -179,6 +180,7 @@ async function continueGeneration(
     agentVersion: agent.version,
     mayDelegate: agent.agents !== '[]',
     fallbacks,
+    patience: new Patience(waitForProvider),
     leftOut: new Set(),
     output,
     window,

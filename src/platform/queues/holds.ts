@@ -17,6 +17,7 @@ export const holdCodes = [
   'limit',
   'paused',
   'priority',
+  'provider',
 ] as const;
 
 /** One reason for which jobs wait. */
@@ -196,6 +197,16 @@ export function asKnownTo(keyId: string, group: JobGroup): JobGroup {
     return counted;
   };
   return { ...group, limits: known(group.limits), calls: known(group.calls) };
+}
+
+/** Runs that wait for providers of models, without a slot. */
+export function holdsOfProviders(
+  waits: readonly { readonly inWords: string; readonly runs: number }[],
+): Hold[] {
+  return waits.map(({ inWords, runs }) => {
+    const message = `${plural(runs, 'run')} ${runs === 1 ? 'waits' : 'wait'} for ${inWords}.`;
+    return { code: 'provider', message, subject: null };
+  });
 }
 
 /** The limits at which waiting jobs are held, and calls of running ones; those that hold the most first. */

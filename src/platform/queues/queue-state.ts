@@ -11,6 +11,7 @@ import {
 } from '../../core/jobs/queued-jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import type { Weights } from '../../core/jobs/turns/weights.ts';
+import { waitsForProviders } from '../../core/journal/provider-waits.ts';
 import {
   limitOfAgent,
   limitOfOrganization,
@@ -31,6 +32,7 @@ import {
   holdsOfLimits,
   holdsOfOrganization,
   holdsOfOwn,
+  holdsOfProviders,
   holdsOfQueue,
   holdsOfSkill,
   isBeyondShare,
@@ -66,9 +68,10 @@ export class QueueState {
 
   /** What the organization of a key has in the queues. */
   async ofOrganization({ organizationId, keyId }: Pick<Caller, 'organizationId' | 'keyId'>) {
-    const [jobs, { hasWorkers, isLoaded }] = await Promise.all([
+    const [jobs, { hasWorkers, isLoaded }, ofProviders] = await Promise.all([
       readQueuedJobs(this.#context, organizationId),
       this.#places(),
+      this.#providerHolds(organizationId),
     ]);
     const now = this.#context.clock.now();
     const known = (group: JobGroup) => asKnownTo(keyId, group);
@@ -84,17 +87,18 @@ export class QueueState {
       organizations: this.#groupsOf('organization', jobs.organizations, holdsOf),
       skills: this.#groupsOf('skill', jobs.skills, (group) => ofSkill(known(group))),
       agents: this.#groupsOf('agent', jobs.agents, (group) => holdsOfLimits(known(group))),
-      held_by: own === undefined ? [] : holdsOf(own).map(shownHold),
+      held_by: [...(own === undefined ? [] : holdsOf(own)), ...ofProviders].map(shownHold),
     };
   }
 
   /** What all organizations have in the queues. */
   async ofAll() {
     const { database, clock } = this.#context;
-    const [jobs, { places, isLoaded }, deliveries] = await Promise.all([
+    const [jobs, { places, isLoaded }, deliveries, ofProviders] = await Promise.all([
       readQueuedJobs(this.#context, null),
       this.#places(),
       readQueuedDeliveries(database.read, clock.now()),
+      this.#providerHolds(null),
     ]);
     const { data: organizations } = jobs.organizations;
     const waits = (queue: JobQueue) =>
@@ -121,7 +125,7 @@ export class QueueState {
       organizations: this.#groupsOf('organization', jobs.organizations, holdsOf, weightOf),
       skills: this.#groupsOf('skill', jobs.skills, skillHolds(isLoaded)),
       agents: this.#groupsOf('agent', jobs.agents, holdsOfLimits),
-      held_by: queues.flatMap(({ held_by }) => held_by),
+      held_by: [...queues.flatMap(({ held_by }) => held_by), ...ofProviders.map(shownHold)],
     };
   }
 
@@ -162,6 +166,10 @@ export class QueueState {
       limits: limit === undefined ? [] : [{ limit, per: kind, per_seconds: null }],
       paused: settings.byName.has(pause),
     };
+  }
+
+  async #providerHolds(organizationId: string | null): Promise<Hold[]> {
+    return holdsOfProviders(await waitsForProviders(this.#context.database.read, organizationId));
   }
 
   /** The slots of all live workers, and what they have loaded. */

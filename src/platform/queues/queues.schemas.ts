@@ -38,7 +38,9 @@ const counts = {
       'a bound. Where there are more kinds of jobs than are read, more than `running` and `suspended` may be so, too.',
   }),
   running: Count('Those under way.'),
-  suspended: Count('Runs that wait for time, an event, a person or another run.'),
+  suspended: Count(
+    'Runs that wait for time, an event, a person, a provider of models or another run.',
+  ),
   oldest: {
     ...Nullable(
       Type.Object({

@@ -2759,7 +2759,7 @@ export interface components {
         };
         QueueHold: {
             /** @enum {string} */
-            code: "no_worker" | "slots_taken" | "organization_share" | "skill_not_loaded" | "limit" | "paused" | "priority";
+            code: "no_worker" | "slots_taken" | "organization_share" | "skill_not_loaded" | "limit" | "paused" | "priority" | "provider";
             /** @description The reason in words, which may change. */
             message: string;
             /** @description What has the limit or the pause, or is not loaded; of taken slots the organization that runs the most. */
@@ -2782,7 +2782,7 @@ export interface components {
             at_least: boolean;
             /** @description Those under way. */
             running: number;
-            /** @description Runs that wait for time, an event, a person or another run. */
+            /** @description Runs that wait for time, an event, a person, a provider of models or another run. */
             suspended: number;
             /** @description The job that has been due the longest, and since when; null where none waits. Of a skill or an agent it is among the longest waiting jobs of its organization, or null. */
             oldest: {
@@ -2831,7 +2831,7 @@ export interface components {
             at_least: boolean;
             /** @description Those under way. */
             running: number;
-            /** @description Runs that wait for time, an event, a person or another run. */
+            /** @description Runs that wait for time, an event, a person, a provider of models or another run. */
             suspended: number;
             /** @description The job that has been due the longest, and since when; null where none waits. Of a skill or an agent it is among the longest waiting jobs of its organization, or null. */
             oldest: {
@@ -2968,6 +2968,8 @@ export interface components {
             timeout_ms?: number | null;
             /** @description Longest time of one call of the model, to the first byte of its answer. */
             first_byte_timeout_ms?: number | null;
+            /** @description Seconds for which a turn waits for a provider that limits the rate or is unavailable, without a slot; 3,600 by default. With 0 the attempt fails, and the job is retried. */
+            wait_for_provider?: number | null;
             /** @description The window that the dialogue is trimmed to. MODEL_CONTEXT_TOKENS by default. */
             context_tokens?: number | null;
         };
@@ -3946,7 +3948,7 @@ export interface components {
             retry_of: string | null;
             /** @description The batch with which it was accepted; null for other jobs. */
             batch_id: string | null;
-            /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request"; null for a job that waits for none. */
+            /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request", or the provider of models, such as "openai: rate limit, next try at 2026-01-01T00:05:00.000Z"; null for a job that waits for none. */
             waiting_for: string | null;
             /** @description The x-job-key with which it was accepted; null for other jobs. */
             job_key: string | null;
@@ -4062,7 +4064,7 @@ export interface components {
             parent_step_id: number | null;
             generation_id: string | null;
             /** @enum {string} */
-            kind: "model" | "summary" | "tool" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run";
+            kind: "model" | "summary" | "tool" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run" | "provider";
             /** @description The model, the skill, or the tool of the agent itself; the name that the code gave a step or a wait. */
             name: string;
             /** @description For a tool the turn of the model call that requested it; for what code takes its number among equal names. */
@@ -4386,7 +4388,7 @@ export interface components {
             at_least: boolean;
             /** @description Those under way. */
             running: number;
-            /** @description Runs that wait for time, an event, a person or another run. */
+            /** @description Runs that wait for time, an event, a person, a provider of models or another run. */
             suspended: number;
             /** @description The job that has been due the longest, and since when; null where none waits. Of a skill or an agent it is among the longest waiting jobs of its organization, or null. */
             oldest: {

@@ -11,7 +11,7 @@ import { stepNameCharsMax } from '../../../kernel/step-bounds.ts';
 import type { BegunStep, StepFailure, StepRequest } from '../../journal/journal-steps.ts';
 import { JournalFault, type RecordedEnd, resultBytesMax } from '../../journal/records.ts';
 import { type InnerPart, innerPart, type RunPart } from '../../journal/run-part.ts';
-import { isWaitKind } from '../../journal/wait-kinds.ts';
+import { isCodeWaitKind } from '../../journal/wait-kinds.ts';
 import type { WaitRequest } from '../../journal/waits.ts';
 import type { RunMessage } from '../settle-effects.ts';
 import { type Attempt, journalOf, memoryOf } from './attempt.ts';
@@ -151,7 +151,7 @@ export class RunSteps {
     // Code starts jobs of its own agent alone.
     const { agent: _, ...fields } = fieldsOf(payload);
     const { kind, name, nth } = fields;
-    if (!isWaitKind(kind) || !isPlace(name, nth)) {
+    if (!isCodeWaitKind(kind) || !isPlace(name, nth)) {
       throw permanentError('this is no wait that a run may ask for');
     }
     for (let step = this.#open.get(within); step !== undefined; step = step.enclosing) {

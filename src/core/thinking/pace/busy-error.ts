@@ -1,0 +1,15 @@
+import { ModelError } from '../../../adapters/models/model.ts';
+import type { PaceReason } from './pace-rule.ts';
+
+/** A call was not made, because its provider is left alone for now. */
+export class ProviderBusyError extends ModelError {
+  readonly reason: PaceReason;
+
+  constructor(message: string, reason: PaceReason, waitMs: number) {
+    super('unavailable', message, {
+      retryAfterMs: waitMs,
+      isRateLimited: reason === 'rate limit',
+    });
+    this.reason = reason;
+  }
+}

@@ -1,0 +1,205 @@
+import { describe, expect, test } from 'vitest';
+import type { MinuteLimits } from '../../../adapters/models/providers.ts';
+import { ColdStart } from './cold-start.ts';
+import {
+  answered,
+  freshPace,
+  isPaced,
+  type Pace,
+  type Refusal,
+  refused,
+  takeMoment,
+} from './pace-rule.ts';
+
+const none: MinuteLimits = { calls: null, tokens: null };
+const begin = 1_700_000_000_000;
+const any = { tokens: 1_000, until: Infinity };
+const limited: Refusal = {
+  begunAt: begin,
+  isRateLimited: true,
+  retryAfterMs: null,
+  said: 'slower',
+  observed: 480,
+  process: 'a',
+};
+/** The moments of n calls from now on. */
+function momentsOf(pace: Pace, limits: MinuteLimits, n: number, now: number): number[] {
+  let last = pace;
+  return Array.from({ length: n }, () => {
+    const taken = takeMoment(last, limits, any, now);
+    last = taken.pace;
+    return taken.at;
+  });
+}
+
+test('a provider that has refused nothing is not paced', () => {
+  expect(isPaced(null, none, begin)).toBe(false);
+  expect(isPaced(freshPace, none, begin)).toBe(false);
+  expect(isPaced(null, { ...none, calls: 60 }, begin)).toBe(true);
+});
+
+describe('a limited rate', () => {
+  test('is left alone for as long as the provider asks, then asked at the rate that it took', () => {
+    const pace = refused(freshPace, { ...limited, retryAfterMs: 4_000 }, begin);
+    const moments = momentsOf(pace, none, 8, begin);
+    expect(moments[0]).toBe(begin + 4_000);
+    // 96 % of 480 a minute.
+    for (const [i, at] of moments.entries())
+      expect(at).toBeCloseTo(begin + 4_000 + (i * 60_000) / 460.8, 0);
+  });
+
+  test('is the sum of what the processes had answered, whose calls were refused together', () => {
+    let pace = refused(freshPace, { ...limited, observed: 240 }, begin + 10);
+    pace = refused(pace, { ...limited, observed: 180 }, begin + 12);
+    pace = refused(pace, { ...limited, observed: 300, process: 'b' }, begin + 15);
+    expect(pace).toMatchObject({ perMinute: 460.8, refusals: 1 });
+  });
+
+  test('falls once for a wave of refusals, and rises only while it is used up', () => {
+    const first = refused(freshPace, limited, begin);
+    const served = answered(first, begin + 2_000, begin + 3_000);
+    const again = { ...limited, begunAt: begin + 5_000 };
+    const second = refused(served, again, begin + 5_100);
+    const third = refused(second, again, begin + 5_200);
+    expect(second.perMinute).toBeCloseTo(460.8 * 0.85);
+    expect(third.perMinute).toBe(second.perMinute);
+    const later = begin + 9_000;
+    expect(answered(third, later - 500, later).perMinute).toBe(third.perMinute);
+    const { pace: used } = takeMoment({ ...third, nextAt: later }, none, any, later);
+    expect(answered(used, later - 500, later).perMinute).toBeGreaterThan(third.perMinute ?? 0);
+  });
+
+  test('gets longer pauses while no call is answered', () => {
+    let pace = refused(freshPace, limited, begin, 0);
+    const pauses = [pace.pausedUntil - begin];
+    for (let i = 1; i < 9; i++) {
+      const now = pace.pausedUntil;
+      pace = refused(pace, { ...limited, begunAt: now }, now + 1, 0);
+      pauses.push(pace.pausedUntil - now - 1);
+    }
+    expect(pauses).toEqual([0.5, 1, 2, 4, 8, 16, 32, 60, 60].map((s) => s * 1_000));
+  });
+
+  test('is forgotten after ten minutes', () => {
+    const pace = refused(freshPace, limited, begin);
+    expect(isPaced(pace, none, begin + 599_000)).toBe(true);
+    expect(isPaced(pace, none, begin + 601_000)).toBe(false);
+    expect(momentsOf(pace, none, 3, begin + 601_000)).toEqual(Array(3).fill(begin + 601_000));
+  });
+});
+
+describe('an outage', () => {
+  const down = { ...limited, isRateLimited: false };
+
+  test('is probed by one call a second before many follow', () => {
+    const pace = refused(freshPace, { ...down, retryAfterMs: 30_000 }, begin);
+    const moments = momentsOf(pace, none, 1_000, begin);
+    const until = (ms: number) => moments.filter((at) => at <= begin + 30_000 + ms).length;
+    expect(until(-1)).toBe(0);
+    expect(until(9_000)).toBe(10);
+    expect(until(60_000)).toBe(1_000);
+  });
+
+  test('ends with the first answer to a call that began after it', () => {
+    const pace = refused(freshPace, down, begin);
+    expect(answered(pace, begin - 1, begin + 1).pausedUntil).toBe(pace.pausedUntil);
+    const over = answered(pace, begin + 2_500, begin + 3_000);
+    expect(isPaced(over, none, begin + 3_000)).toBe(false);
+  });
+});
+
+test('limits of calls and tokens a minute are kept to', () => {
+  expect(momentsOf(freshPace, { calls: 60, tokens: null }, 3, begin)).toEqual(
+    [0, 1_000, 2_000].map((ms) => begin + ms),
+  );
+  expect(momentsOf(freshPace, { calls: 60, tokens: 30_000 }, 3, begin)).toEqual(
+    [0, 2_000, 4_000].map((ms) => begin + ms),
+  );
+});
+
+test('a call whose moment is too late gets none', () => {
+  const pace = refused(freshPace, { ...limited, retryAfterMs: 60_000 }, begin);
+  const taken = takeMoment(pace, none, { tokens: 0, until: begin + 2_000 }, begin);
+  expect(taken.at).toBe(begin + 60_000);
+  expect(taken.pace).toEqual(pace);
+});
+
+test('moments that a clock has set which was set back since do not hold calls', () => {
+  const day = 86_400_000;
+  const pace = { ...refused(freshPace, limited, begin + day), nextAt: begin + day };
+  expect(momentsOf(pace, { calls: 60, tokens: 60 }, 1, begin)).toEqual([begin]);
+});
+
+test('a provider of unknown limits gets ten calls at once, and a thousand within six seconds', () => {
+  const cold = new ColdStart();
+  const delays = Array.from({ length: 1_000 }, () => cold.delay(0));
+  expect(delays.filter((ms) => ms === 0)).toHaveLength(10);
+  expect(delays[30]).toBeGreaterThan(500);
+  expect(delays[999]).toBeLessThan(6_000);
+  expect(cold.delay(5_000)).toBeLessThan(1_000);
+  expect(cold.delay(700_000)).toBe(0);
+});
+
+test.each([50, 300, 2_000])(
+  '60 tasks of 4 turns at 8 calls a second, each answered after %i ms, take about 30 seconds, with few refusals',
+  (answerMs) => {
+    const { seconds, refusals } = simulated({ tasks: 60, turns: 4, perSecond: 8, answerMs });
+    expect(seconds).toBeLessThan(36 + (4 * answerMs) / 1_000);
+    expect(refusals).toBeLessThan(15);
+  },
+);
+
+/** One process and a provider with a sliding window, which says nothing about when to come back. */
+function simulated(given: { tasks: number; turns: number; perSecond: number; answerMs: number }) {
+  let pace = freshPace;
+  const cold = new ColdStart();
+  const served: number[] = [];
+  const begun: number[] = [];
+  let [refusals, end] = [0, 0];
+  const events: { at: number; run: () => void }[] = [];
+  const schedule = (at: number, run: () => void) => events.push({ at, run });
+  const ask = (turnsLeft: number, now: number): void => {
+    const isKept = isPaced(pace, none, begin + now);
+    const at = isKept ? takeNow(now) : now + cold.delay(now);
+    schedule(at, () => {
+      if (!isKept && pace.refusedAt > begin + now) ask(turnsLeft, at);
+      else call(turnsLeft, at);
+    });
+  };
+  const takeNow = (now: number) => {
+    const taken = takeMoment(pace, none, any, begin + now);
+    pace = taken.pace;
+    return taken.at - begin;
+  };
+  const call = (turnsLeft: number, now: number): void => {
+    if (begin + now < pace.pausedUntil) {
+      ask(turnsLeft, now);
+      return;
+    }
+    begun.push(now);
+    if (served.filter((at) => at > now - 1_000).length < given.perSecond) {
+      served.push(now);
+      schedule(now + given.answerMs, () => {
+        const done = now + given.answerMs;
+        if (isPaced(pace, none, begin + done)) pace = answered(pace, begin + now, begin + done);
+        end = done;
+        if (turnsLeft > 1) ask(turnsLeft - 1, done);
+      });
+      return;
+    }
+    refusals += 1;
+    schedule(now + 5, () => {
+      begun.splice(begun.indexOf(now), 1);
+      const observed = 60 * begun.filter((at) => at > now - 1_000).length;
+      pace = refused(pace, { ...limited, begunAt: begin + now, observed }, begin + now + 5, 0);
+      ask(turnsLeft, now + 5);
+    });
+  };
+  for (let i = 0; i < given.tasks; i++) ask(given.turns, 0);
+  while (events.length > 0) {
+    events.sort((a, b) => a.at - b.at);
+    events.shift()?.run();
+  }
+  expect(served).toHaveLength(given.tasks * given.turns);
+  return { seconds: end / 1_000, refusals };
+}

@@ -1,0 +1,102 @@
+/** The calls of models at the pace of their providers: each waits for its moment, and its end teaches the pace. */
+import { ModelError } from '../../../adapters/models/model.ts';
+import type { ProviderSettings } from '../../../adapters/models/providers.ts';
+import { timestamp } from '../../../kernel/clock.ts';
+import { providerWaitInWords } from '../../journal/provider-waits.ts';
+import { type ActiveGeneration, log, type ThinkingAttempt } from '../attempt.ts';
+import { ProviderBusyError } from './busy-error.ts';
+import type { PaceReason } from './pace-rule.ts';
+import { pacedProviderOf } from './paced-provider.ts';
+import { pause } from './pause.ts';
+
+/** A call waits so long with its run loaded; for longer ones the run is unloaded. */
+export const shortWaitMs = 5_000;
+/** Where another model can be asked, a moment this near is waited for: the other one's answer would differ. */
+const nearMs = 2_000;
+/** Shorter waits are not told of. */
+const toldMs = 1_000;
+/** A moment that was kept for a run counts for so long: to load it takes a while. */
+const lateMaxMs = 15_000;
+/** Most answers have fewer tokens. */
+const usualOutput = 1_024;
+
+/** What clients read of a wait, without its end. */
+export const waitName = (provider: string, reason: PaceReason) => `${provider}: ${reason}`;
+
+/**
+ * Waits for the moment of a call. Rejects with a ProviderBusyError where that is not near: another model may be asked
+ * (`hasNext`), or the run has to wait for it.
+ */
+export async function awaitMoment(
+  { attempt, generation }: Pick<ActiveGeneration, 'attempt' | 'generation'>,
+  model: string,
+  prompt: number,
+  hasNext: boolean,
+): Promise<void> {
+  const { parts, run } = attempt;
+  const { clock } = parts.context;
+  const { patience, output, call } = generation;
+  const settings = await settingsOrNone(attempt, model);
+  if (settings === null) return;
+  const provider = pacedProviderOf(model, settings, run.job.organization_id);
+  const { moment: kept } = patience;
+  patience.moment = null;
+  const isKept = kept?.provider === provider.provider && clock.now() - kept.at < lateMaxMs;
+  if (isKept && !(await parts.paces.isOver({ isKept }, provider, 0))) return;
+  const tokens = prompt + Math.min(output, usualOutput);
+  for (;;) {
+    const now = clock.now();
+    const until = hasNext
+      ? now + nearMs
+      : (patience.until ?? now + Math.max(shortWaitMs, patience.ms));
+    const moment = await parts.paces.momentFor(provider, tokens, until);
+    const { at, reason, said } = moment;
+    const waitMs = at - now;
+    if (waitMs > (hasNext ? nearMs : shortWaitMs)) {
+      const message = `The provider ${provider.provider} is not called before ${timestamp(at)} (${reason})${said === '' ? '' : `. It said: ${said}`}`;
+      throw new ProviderBusyError(message, reason, waitMs);
+    }
+    if (waitMs <= 0) return;
+    if (waitMs >= toldMs) {
+      log(attempt, `Waits for ${providerWaitInWords(waitName(provider.provider, reason), at)}`);
+    }
+    await pause(waitMs, call.signal);
+    if (!(await parts.paces.isOver(moment, provider, now))) return;
+  }
+}
+
+/** Makes a call, and notes how the provider served it. */
+export async function noted<Answer>(
+  { parts, run }: ThinkingAttempt,
+  model: string,
+  settings: ProviderSettings | undefined,
+  call: () => Promise<Answer>,
+): Promise<Answer> {
+  const { paces, context } = parts;
+  const begun = paces.begin(pacedProviderOf(model, settings, run.job.organization_id));
+  const warn = (err: unknown) =>
+    context.log.warn({ err, job_id: run.job.id, model }, 'the pace of a provider is not recorded');
+  try {
+    const answer = await call();
+    void paces.answered(begun).catch(warn);
+    return answer;
+  } catch (error) {
+    if (error instanceof ModelError && error.fault === 'unavailable') {
+      // Before the next call asks for its moment.
+      await paces.failed(begun, error).catch(warn);
+    } else if (error instanceof ModelError && error.fault !== 'aborted') {
+      void paces.answered(begun).catch(warn);
+    }
+    throw error;
+  }
+}
+
+/** Null where they cannot be read: then the call fails for that reason, on record. */
+async function settingsOrNone({ parts, run }: ThinkingAttempt, model: string) {
+  try {
+    return await parts.credentials.settingsForModel(run.job.organization_id, model);
+  } catch (error) {
+    if (error instanceof ModelError) return null;
+    throw error;
+  }
+}

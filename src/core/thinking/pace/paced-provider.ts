@@ -1,0 +1,31 @@
+/** What shares a pace: the calls of one provider, at one address, with one credential. Pure. */
+import {
+  type MinuteLimits,
+  type ProviderSettings,
+  partsOfModel,
+} from '../../../adapters/models/providers.ts';
+import { digestOf } from '../../../kernel/digest.ts';
+
+export interface PacedProvider {
+  /** Tells it from the same provider with another credential. */
+  readonly name: string;
+  /** As models name it. */
+  readonly provider: string;
+  readonly limits: MinuteLimits;
+}
+
+const unlimited: MinuteLimits = { calls: null, tokens: null };
+
+/** The provider of a model, as an organization reaches it. Throws a ModelError. */
+export function pacedProviderOf(
+  model: string,
+  settings: ProviderSettings | undefined,
+  organizationId: string,
+): PacedProvider {
+  const { provider } = partsOfModel(model);
+  const { apiKey = null, baseUrl = null, source = 'platform', limits } = settings ?? {};
+  // An organization's own credential has a pace of its own, even where another one has stored the same.
+  const owner = source === 'organization' ? organizationId : null;
+  const name = `${provider} ${digestOf(JSON.stringify([owner, baseUrl, apiKey]))}`;
+  return { name, provider, limits: limits ?? unlimited };
+}

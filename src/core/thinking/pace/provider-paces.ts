@@ -1,0 +1,211 @@
+/**
+ * The paces of all providers: what one call learns of a provider and a credential, the calls of all processes obey. What
+ * is known is in the database, so it outlives a process. A provider that has refused nothing lately costs no write.
+ */
+import { Batch } from '../../../adapters/database/batch.ts';
+import type { Transaction } from '../../../adapters/database/database.ts';
+import type { ModelError } from '../../../adapters/models/model.ts';
+import { newId } from '../../../kernel/ids.ts';
+import { ShortCache } from '../../../kernel/short-cache.ts';
+import type { Context } from '../../context/context.ts';
+import { ColdStart } from './cold-start.ts';
+import {
+  answered,
+  freshPace,
+  isPaced,
+  type Pace,
+  type PaceReason,
+  type Refusal,
+  refused,
+  takeMoment,
+} from './pace-rule.ts';
+import type { PacedProvider } from './paced-provider.ts';
+import { findPace, forgetPaces, lockPaces, setPaces } from './provider-paces.store.ts';
+
+/** How long a pace is cached; a change of another process is noticed at once where messages arrive. */
+const cacheMs = 1_000;
+/** Providers and credentials that a process knows; the least recent ones go. */
+const knownMax = 10_000;
+/** Answers of a paced provider that a process records are so far apart. */
+const answerEveryMs = 500;
+/** Failures in a row, without an answer, from which on a provider counts as unavailable. */
+const failuresMin = 3;
+/** Calls of a second are counted, to estimate what a provider takes, and as many are known. */
+const countedMax = 10_000;
+const countedMs = 1_000;
+const forgetAfterMs = 86_400_000;
+
+type Change = { readonly provider: PacedProvider } & (
+  | { readonly kind: 'take'; readonly tokens: number; readonly until: number }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'answered'; readonly begunAt: number }
+);
+
+/** The moment of a call, and why it is not at once. */
+interface Moment {
+  readonly at: number;
+  readonly reason: PaceReason;
+  /** What the provider said when it refused last; empty where it did not. */
+  readonly said: string;
+  /** Whether it is this call's alone; else a pace that is learned meanwhile counts. */
+  readonly isKept: boolean;
+}
+
+/** What this process knows of the calls of a provider. */
+class OwnCalls {
+  readonly cold = new ColdStart();
+  /** When the last calls began that were not refused, in monotonic milliseconds. */
+  readonly begun: number[] = [];
+  /** In a row. */
+  failures = 0;
+  answeredAt = Number.NEGATIVE_INFINITY;
+}
+
+/** A call that may begin, or has. */
+interface PacedCall {
+  readonly provider: PacedProvider;
+  readonly begunAt: number;
+  readonly monotonic: number;
+}
+
+export class ProviderPaces {
+  readonly #context: Context;
+  readonly #cache: ShortCache<Pace | null>;
+  readonly #changes: Batch<Change, Moment>;
+  readonly #own = new Map<string, OwnCalls>();
+  /** Names this process among those whose calls a provider refuses. */
+  readonly #process = newId();
+
+  constructor(context: Context) {
+    const { database, clock, bus } = context;
+    this.#context = context;
+    this.#cache = new ShortCache(clock, cacheMs, knownMax);
+    this.#changes = new Batch(database, (tx, changes) => this.#change(tx, changes));
+    bus?.listen('paces', (name) => this.#cache.forget(name));
+  }
+
+  /** When a call may begin: a moment that is kept for it, unless that is after `until`. */
+  async momentFor(provider: PacedProvider, tokens: number, until: number): Promise<Moment> {
+    const { clock } = this.#context;
+    if (await this.#isPaced(provider)) {
+      return this.#changes.add({ kind: 'take', provider, tokens, until });
+    }
+    const delayMs = this.#ownOf(provider).cold.delay(clock.monotonic());
+    return { at: clock.now() + delayMs, reason: 'rate limit', said: '', isKept: false };
+  }
+
+  /** Whether the provider has refused a call since, so that the moment of another one no longer counts. */
+  async isOver({ isKept }: Pick<Moment, 'isKept'>, provider: PacedProvider, since: number) {
+    const pace = await this.#paceOf(provider);
+    if (pace === null || pace.refusedAt <= since) return false;
+    return !isKept || pace.pausedUntil > this.#context.clock.now();
+  }
+
+  /** A call begins. */
+  begin(provider: PacedProvider): PacedCall {
+    const { clock } = this.#context;
+    const monotonic = clock.monotonic();
+    const { begun } = this.#ownOf(provider);
+    begun.push(monotonic);
+    if (begun.length > countedMax) begun.shift();
+    return { provider, begunAt: clock.now(), monotonic };
+  }
+
+  /** The provider has answered a call, or refused it for a reason of its own. */
+  async answered({ provider, begunAt }: PacedCall): Promise<void> {
+    const own = this.#ownOf(provider);
+    own.failures = 0;
+    const now = this.#context.clock.monotonic();
+    if (now - own.answeredAt < answerEveryMs || (await this.#paceOf(provider)) === null) return;
+    if (!(await this.#isPaced(provider))) return;
+    own.answeredAt = now;
+    await this.#changes.add({ kind: 'answered', provider, begunAt });
+  }
+
+  /** The provider did not serve a call. */
+  async failed({ provider, begunAt, monotonic }: PacedCall, error: ModelError): Promise<void> {
+    const own = this.#ownOf(provider);
+    own.failures += 1;
+    const at = own.begun.indexOf(monotonic);
+    if (at >= 0) own.begun.splice(at, 1);
+    const { isRateLimited, retryAfterMs, message: said } = error;
+    if (!isRateLimited && retryAfterMs === null && own.failures < failuresMin) return;
+    // Those before it: its refusal may be noticed late.
+    const served = own.begun.filter((one) => one > monotonic - countedMs && one <= monotonic);
+    const observed = (60_000 / countedMs) * served.length;
+    const refusal = {
+      begunAt,
+      isRateLimited,
+      retryAfterMs,
+      said,
+      observed,
+      process: this.#process,
+    };
+    await this.#changes.add({ kind: 'refused', provider, refusal });
+  }
+
+  async #isPaced(provider: PacedProvider): Promise<boolean> {
+    const pace = await this.#paceOf(provider);
+    return isPaced(pace, provider.limits, this.#context.clock.now());
+  }
+
+  async #paceOf({ name }: PacedProvider): Promise<Pace | null> {
+    const known = this.#cache.get(name);
+    if (known !== undefined) return known;
+    return this.#cache.read(name, async () => {
+      const row = await findPace(this.#context.database.read, { name });
+      return row === undefined ? null : (JSON.parse(row.state) as Pace);
+    });
+  }
+
+  #ownOf({ name }: PacedProvider): OwnCalls {
+    const known = this.#own.get(name) ?? new OwnCalls();
+    // The least recent one is the first.
+    this.#own.delete(name);
+    this.#own.set(name, known);
+    if (this.#own.size > knownMax) this.#own.delete(this.#own.keys().next().value as string);
+    return known;
+  }
+
+  async #change(tx: Transaction, changes: readonly Change[]): Promise<Moment[]> {
+    const { clock, bus } = this.#context;
+    const now = clock.now();
+    const names = [...new Set(changes.map(({ provider }) => provider.name))];
+    const rows = await lockPaces(tx, names, JSON.stringify(freshPace), now);
+    const before = new Map(rows.map(({ name, state }) => [name, state]));
+    const paces = new Map(rows.map(({ name, state }) => [name, JSON.parse(state) as Pace]));
+    const moments = changes.map((change): Moment => {
+      const { name } = change.provider;
+      const [moment, pace] = applied(paces.get(name) ?? freshPace, change, now);
+      paces.set(name, pace);
+      return moment;
+    });
+    const changed = Array.from(paces, ([name, pace]) => ({
+      name,
+      state: JSON.stringify(pace),
+      changed_at: now,
+    })).filter(({ name, state }) => before.get(name) !== state);
+    await setPaces(tx, changed);
+    const isRefusal = changes.some(({ kind }) => kind === 'refused');
+    if (isRefusal) await forgetPaces(tx, now - forgetAfterMs);
+    tx.afterCommit(() => {
+      for (const name of names) this.#cache.forget(name);
+      if (isRefusal) for (const name of names) bus?.send('paces', name);
+    });
+    return moments;
+  }
+}
+
+/** What a change makes of a pace. */
+function applied(pace: Pace, change: Change, now: number): [Moment, Pace] {
+  if (change.kind === 'take') {
+    const taken = takeMoment(pace, change.provider.limits, change, now);
+    const { reason, said } = taken.pace;
+    return [{ at: taken.at, reason, said, isKept: true }, taken.pace];
+  }
+  const after =
+    change.kind === 'refused'
+      ? refused(pace, change.refusal, now)
+      : answered(pace, change.begunAt, now);
+  return [{ at: now, reason: after.reason, said: after.said, isKept: false }, after];
+}

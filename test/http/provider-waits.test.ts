@@ -1,0 +1,229 @@
+/** Providers of models that limit the rate or are unavailable: runs wait without a slot, and all calls obey. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Reply, ScriptedRequest } from '../support/scripted-provider.ts';
+import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** Each test has a provider of its own, so that no test learns of another one's pauses. */
+const names = ['slow', 'busy', 'hostile', 'fallen', 'down', 'counted', 'owned', 'patient'];
+
+let world: Thinkers;
+beforeAll(async () => {
+  const other = await startThinkers();
+  const { openaiBaseUrl } = other.provider;
+  await other.platform.stop();
+  const environment = Object.fromEntries(
+    names.map((name) => [`${name.toUpperCase()}_BASE_URL`, openaiBaseUrl]),
+  );
+  const { platform } = await startThinkers({
+    environment: {
+      ...environment,
+      OPENAI_BASE_URL: openaiBaseUrl,
+      ANTHROPIC_BASE_URL: openaiBaseUrl,
+      COUNTED_CALLS_PER_MINUTE: '60',
+      WORKER_CONCURRENCY: '4',
+      ENCRYPTION_KEY: 'a'.repeat(64),
+    },
+  });
+  world = { ...other, platform };
+});
+afterAll(async () => {
+  await world.platform.stop();
+  await world.provider.close();
+});
+
+/** Answers by the provider, which is the first part of the name of the model. */
+const scripts = new Map<string, (request: ScriptedRequest) => Reply>();
+const asked = (model: string) => world.provider.requests.filter((one) => one.model === model);
+function scripted(model: string, script: (request: ScriptedRequest) => Reply) {
+  scripts.set(model, script);
+  world.provider.script((request) => scripts.get(request.model)?.(request) ?? { text: 'Fine.' });
+}
+
+/** Refuses what is more than so many calls a second. */
+function limitedTo(perSecond: number, answer: (request: ScriptedRequest) => Reply) {
+  const served: number[] = [];
+  let refusals = 0;
+  const script = (request: ScriptedRequest): Reply => {
+    const now = performance.now();
+    while (served[0] !== undefined && served[0] <= now - 1_000) served.shift();
+    if (served.length < perSecond) {
+      served.push(now);
+      return answer(request);
+    }
+    refusals += 1;
+    return { fault: { status: 429 } };
+  };
+  return { script, refusals: () => refusals };
+}
+
+const turnsOf = ({ messages }: ScriptedRequest) =>
+  messages.filter(({ role }) => role === 'assistant').length;
+
+/** The bound is one of the provider alone, so few tasks show it; `MEASURE=1` makes 60 of 4 turns, and prints. */
+const [tasks, turns] = process.env['MEASURE'] ? [60, 4] : [15, 3];
+
+test('more tasks than a provider serves at once all complete, with few refusals', async () => {
+  const limit = limitedTo(8, (request) =>
+    turnsOf(request) < turns - 1
+      ? { toolCalls: [{ name: 'recall', input: { query: `${turnsOf(request)}` } }] }
+      : { text: 'Done.' },
+  );
+  scripted('eight', limit.script);
+  const thinker = await newThinker(world.platform, { model: 'slow/eight' });
+  const began = performance.now();
+
+  const ids = await Promise.all(
+    Array.from({ length: tasks }, (_, n) => thinker.begin(`Task ${n}`)),
+  );
+  const jobs = await Promise.all(
+    ids.map((id) =>
+      waitFor(
+        async () => {
+          const { body } = await thinker.get(`/api/jobs/${id}`);
+          return body.finished_at === null ? null : body;
+        },
+        { deadlineMs: 110_000, everyMs: 500, describe: `the end of ${id}` },
+      ),
+    ),
+  );
+
+  const seconds = (performance.now() - began) / 1_000;
+  if (process.env['MEASURE']) console.log(`${seconds} s, ${limit.refusals()} refusals`);
+  expect(jobs.filter(({ status }) => status !== 'completed')).toEqual([]);
+  expect(new Set(jobs.map(({ attempt }) => attempt))).toEqual(new Set([1]));
+  expect(limit.refusals()).toBeLessThan(40);
+  expect(asked('eight')).toHaveLength(tasks * turns + limit.refusals());
+}, 120_000);
+
+test('a run waits without a slot for as long as the provider asks, and says so', async () => {
+  let calls = 0;
+  scripted('later', () => {
+    calls += 1;
+    return calls === 1
+      ? { fault: { status: 429, headers: { 'retry-after': '12' } } }
+      : { text: 'Now.' };
+  });
+  const thinker = await newThinker(world.platform, { model: 'busy/later' });
+  const id = await thinker.begin('Think');
+
+  const waiting = (await thinker.jobIn(id, 'waiting')).body;
+  expect(waiting).toMatchObject({
+    attempt: 1,
+    waiting_for: expect.stringMatching(/^busy: rate limit, next try at \d{4}-/),
+  });
+  expect((await thinker.get('/api/queue')).body.held_by).toContainEqual({
+    code: 'provider',
+    message: expect.stringMatching(/^1 run waits for busy: rate limit, next try at /),
+    subject: null,
+  });
+  const others = await Promise.all(Array.from({ length: 6 }, (_, n) => thinker.begin(`${n}`)));
+  for (const other of others) await thinker.jobIn(other, 'waiting');
+  // The provider is left alone by all of them.
+  expect(asked('later')).toHaveLength(1);
+
+  const { body } = await thinker.jobIn(id, 'completed', 'failed');
+  expect(body).toMatchObject({ attempt: 1, output: { answer: 'Now.' }, waiting_for: null });
+  const events = await (await thinker.follow(id)).ended;
+  const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
+  expect(logs).toContainEqual(expect.stringMatching(/^Waits for busy: rate limit, next try at /));
+  expect(await thinker.steps(id)).toMatchObject([
+    { kind: 'model', status: 'failed', error: { code: 'upstream_unavailable' } },
+    { kind: 'provider', name: 'busy: rate limit', status: 'completed' },
+    { kind: 'model', status: 'completed' },
+  ]);
+  for (const other of others) await thinker.jobIn(other, 'completed');
+  expect(asked('later')).toHaveLength(8);
+});
+
+test.each(['31536000', '-1', 'soon', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
+  'a provider with a Retry-After of %s costs the time of the wait, and the job says what it said',
+  async (after) => {
+    const model = `hostile-${after.length}`;
+    scripted(model, () => ({ fault: { status: 503, headers: { 'retry-after': after } } }));
+    const thinker = await newThinker(world.platform, {
+      model: `hostile/${model}`,
+      model_settings: { wait_for_provider: 6 },
+    });
+
+    const job = await thinker.task('Think');
+
+    expect(job).toMatchObject({
+      status: 'failed',
+      attempt: 1,
+      error: {
+        code: 'upstream_unavailable',
+        message: expect.stringMatching(/503.*waited 6 s.*wait_for_provider/),
+      },
+      token_stats: { total_tokens: 0 },
+    });
+  },
+);
+
+test('a pause of one credential holds up no other', async () => {
+  scripted('owned', () => ({ fault: { status: 429, headers: { 'retry-after': '3600' } } }));
+  const [one, other] = await Promise.all(
+    [0, 1].map(() => newThinker(world.platform, { model: 'owned/owned' })),
+  );
+  if (one === undefined || other === undefined) throw new Error('no thinkers');
+  const credentials = { api_key: 'sk-of-an-organization', base_url: world.provider.openaiBaseUrl };
+  const path = `/admin/organizations/${one.organization}/credentials/owned`;
+  expect((await world.platform.admin('PUT', path, credentials)).status).toBe(200);
+  await one.jobIn(await one.begin('Think'), 'waiting');
+
+  scripted('owned', () => ({ text: 'Served.' }));
+  expect(await other.task('Think')).toMatchObject({ output: { answer: 'Served.' } });
+  const second = await one.begin('Think');
+  await one.jobIn(second, 'waiting');
+  expect(asked('owned')).toHaveLength(2);
+  await one.post(`/api/jobs/${second}/cancel`);
+  await one.jobIn(second, 'cancelled');
+});
+
+test('a fallback answers in place of a provider that is left alone, without a call of that one', async () => {
+  scripted('first', () => ({ fault: { status: 429, headers: { 'retry-after': '600' } } }));
+  scripted('second', () => ({ text: 'Second.' }));
+  const thinker = await newThinker(world.platform, {
+    model: 'fallen/first',
+    fallback_models: ['patient/second'],
+  });
+
+  for (const task of ['One', 'Two']) {
+    expect(await thinker.task(task)).toMatchObject({ attempt: 1, output: { answer: 'Second.' } });
+  }
+  expect(asked('first')).toHaveLength(1);
+});
+
+test('a provider that is down is probed, and its runs go on once it answers', async () => {
+  let isUp = false;
+  scripted('down', () => (isUp ? { text: 'Up.' } : { fault: { status: 500 } }));
+  const thinker = await newThinker(world.platform, { model: 'down/down' });
+  const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => thinker.begin(`Task ${n}`)));
+  await waitFor(async () => (await thinker.get('/api/jobs?status=waiting')).body.data.length >= 6, {
+    describe: 'runs wait',
+  });
+  const before = asked('down').length;
+  isUp = true;
+
+  for (const id of ids) {
+    expect((await thinker.jobIn(id, 'completed', 'failed')).body).toMatchObject({
+      attempt: 1,
+      output: { answer: 'Up.' },
+    });
+  }
+  expect(before).toBeLessThan(12 * 4);
+});
+
+describe('limits that the operator sets', () => {
+  test('are kept to by all calls together', async () => {
+    scripted('counted', () => ({ text: 'Counted.' }));
+    const thinkers = await Promise.all(
+      [0, 1].map(() => newThinker(world.platform, { model: 'counted/counted' })),
+    );
+    await Promise.all(thinkers.flatMap(({ task }) => [task('One'), task('Two')]));
+
+    const moments = asked('counted').map(({ at }) => at);
+    expect(moments).toHaveLength(4);
+    expect((moments.at(-1) ?? 0) - (moments[0] ?? 0)).toBeGreaterThan(2_800);
+  });
+});
