@@ -1,10 +1,13 @@
 /** Jobs that wait for their turn in a conversation, on every database (docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
 import type { AcceptedJob, WorkRequest } from '../../src/core/jobs/accept.ts';
+import { holdFamilies } from '../../src/core/jobs/families.store.ts';
+import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
 import { waitingMax } from '../../src/core/jobs/in-conversation/conversation-gates.ts';
 import { behindOthersOf } from '../../src/core/jobs/in-conversation/conversation-jobs.store.ts';
+import { limitOfAgent } from '../../src/core/limits/limit-names.ts';
 import { type Engine, engines } from '../support/databases.ts';
-import { deadlocksIn } from '../support/deadlocks.ts';
+import { deadlocksIn, lockedInTurn } from '../support/deadlocks.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 
 const behind = (job: AcceptedJob, fields: Partial<WorkRequest> = {}): Partial<WorkRequest> => ({
@@ -254,6 +257,33 @@ describe.each(await engines())('on $name', (engine) => {
     expect(again.id).toBe(next.id);
     expect(await world.row(next.id)).toMatchObject({ status: 'queued', held_by: null });
   });
+
+  test.skipIf(engine.name === 'SQLite')(
+    'one that is cancelled with others of a limit waits for no end that holds the limit and waits for it',
+    async () => {
+      const place = await engine.place();
+      const world = await talking(engine, { database: await place.open() });
+      const limit = limitOfAgent('default', 'default');
+      await world.settler.parts.places.setPlaces(limit, 1);
+      const first = await world.submit();
+      const { run, ended } = await world.begin(first.id);
+      const second = await world.submit(behind(first));
+
+      await lockedInTurn(
+        world.database,
+        (tx) => holdFamilies(tx, [second.id]),
+        () => {
+          run.end(completed());
+          return ended;
+        },
+        (tx) => lockGates(tx, [limit]),
+      );
+
+      expect(await world.attempt(second.id, completed())).toBe(true);
+      await world.database.close();
+      expect(await deadlocksIn(place.at)).toBe(0);
+    },
+  );
 
   test('many that queue, end and are cancelled at once do not deadlock, and none is lost', async () => {
     const place = await engine.place();

@@ -87,7 +87,10 @@ export async function recordEffects(
   // First, because it changes steps and jobs, which are locked before counts.
   if (ended.some(isChild)) await parts.waitEnds.endWaits(tx, endsOfChildren(ended), now);
   // Gates are locked after jobs, and before conversations and counts.
-  if (settled.some(isGated)) await parts.places.release(tx, settled.map(jobOf));
+  if (settled.some(isGated)) {
+    await parts.inConversation.holdNext(tx, ended.map(jobOf));
+    await parts.places.release(tx, settled.map(jobOf));
+  }
   await addMessages(
     tx,
     own.flatMap((one) => messagesOf(one, now)),

@@ -59,9 +59,28 @@ export class NextInConversation {
     ended: readonly ConversationJob[],
     now: number,
   ): Promise<ReadonlySet<string>> {
-    const ids = ended.flatMap((job) => (this.mayBeFollowed(job) ? [job.conversation_id] : []));
-    if (ids.length === 0) return new Set();
-    return this.#letGo(tx, [...new Set(ids)], now);
+    const ids = this.#followed(ended);
+    return ids.length === 0 ? new Set() : this.#letGo(tx, ids, now);
+  }
+
+  /** Locks the jobs that `follow` may let go, for a transaction that locks gates before it calls that. */
+  async holdNext(tx: Transaction, ended: readonly ConversationJob[]): Promise<void> {
+    const ids = this.#followed(ended);
+    if (ids.length > 0) await this.#hold(tx, ids.flatMap(gatesOfConversation));
+  }
+
+  #followed(ended: readonly ConversationJob[]): string[] {
+    const followed = ended.filter((job) => this.mayBeFollowed(job));
+    return [...new Set(followed.map((job) => job.conversation_id))];
+  }
+
+  async #hold(tx: Transaction, gates: readonly string[]): Promise<void> {
+    if (tx.dialect === 'sqlite') return;
+    const waiting = await listWaiting(tx, { gates });
+    await holdJobs(
+      tx,
+      waiting.map(({ id }) => id),
+    );
   }
 
   async #letGo(tx: Transaction, ids: readonly string[], now: number): Promise<Set<string>> {
@@ -74,10 +93,7 @@ export class NextInConversation {
   async #letGoIn(tx: Transaction, ids: readonly string[], active: Set<string>, now: number) {
     const gates = ids.flatMap(gatesOfConversation);
     // Jobs are locked before conversations.
-    await holdJobs(
-      tx,
-      (await listWaiting(tx, { gates })).map(({ id }) => id),
-    );
+    await this.#hold(tx, gates);
     const rows = await lockConversations(tx, ids);
     const conversations = new Map(rows.map((row) => [row.id, row]));
     for (const job of await listRunning(tx, { ids })) active.add(job.conversation_id);
