@@ -264,22 +264,6 @@ describe.each(cases)('on $title', ({ engine, open }) => {
     expect(order).toEqual([0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 1]);
   });
 
-  test('a hint of an earlier version, which names only the job, announces its organization', async () => {
-    const { world, stores, begun } = await setUp(2);
-    const row = await world.row((await world.submit()).id);
-    await begun(1);
-    const waiting = { status: 'queued', attempt: 0, epoch: 0, due_at: 1 } as const;
-    const job = { ...row, id: newId(), organization_id: 'acme', ...waiting };
-    await insertAll(world, [job]);
-
-    stores.queue.sendHints(
-      name,
-      [newId(), job.id].map((id) => ({ id, generation: 0, delayMs: 0 })),
-    );
-
-    expect(await begun(2)).toContain(job.id);
-  });
-
   test('jobs whose hints were lost begin after a sweep, also one that waits for its retry', async () => {
     const { world, tenant, runner } = await setUp(4);
     const acme = await tenant('acme');

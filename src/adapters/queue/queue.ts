@@ -10,7 +10,7 @@ import type { QueueName } from '../../kernel/queues.ts';
 export interface ArrivedHint {
   readonly id: string;
   /** Where a hint only announces that rows of an organization are due: due hints of one may then count as one. */
-  readonly organizationId?: string;
+  readonly organizationId?: string | undefined;
 }
 
 /** A hint as it is sent. */

@@ -234,15 +234,6 @@ export function findJob(
   return db.first(byId, { id, organization_id: organizationId });
 }
 
-const organizationOf = firstRow<{ id: string }>()((db, p) =>
-  db.selectFrom('jobs').select('organization_id').where('id', '=', p('id')),
-);
-
-/** The organization of a job that a hint names; undefined where there is no such job. */
-export async function findOrganizationOf(db: Handle, id: string): Promise<string | undefined> {
-  return (await organizationOf(db, { id }))?.organization_id;
-}
-
 /** The first user for whom a run of the conversation was; undefined where all were for none. */
 export const findUserOfConversation = firstRow<{ conversationId: string }, Transaction>()((db, p) =>
   db

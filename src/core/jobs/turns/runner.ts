@@ -7,7 +7,7 @@
 import type { Transaction } from '../../../adapters/database/database.ts';
 import type { ArrivedHint } from '../../../adapters/queue/queue.ts';
 import type { Context } from '../../context/context.ts';
-import { type ClaimedJob, findOrganizationOf } from '../jobs.store.ts';
+import type { ClaimedJob } from '../jobs.store.ts';
 import type { JobQueue } from '../queues.ts';
 import type { Performer } from '../runs/perform.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
@@ -69,10 +69,9 @@ export class JobRunner {
     this.#parts.turns.offersSlots = this.#context.bus === null;
   }
 
-  /** A hint has come. Processes of versions before this one name only a job in it. */
-  async handleHint({ id, organizationId }: ArrivedHint): Promise<void> {
-    const found = organizationId ?? (await findOrganizationOf(this.#context.database.read, id));
-    if (found !== undefined) this.announce(found);
+  /** A hint has come; those of jobs name an organization. */
+  handleHint({ organizationId }: ArrivedHint): void {
+    if (organizationId !== undefined) this.announce(organizationId);
   }
 
   /** Jobs of the organization are due, which a hint has announced to this process alone. */
