@@ -22,6 +22,7 @@ import { Conversations } from '../../src/core/conversations/conversations.ts';
 import { Credentials } from '../../src/core/credentials/credentials.ts';
 import type { LoadedSkills } from '../../src/core/executors/loaded-skills.ts';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
+import { Files } from '../../src/core/files/files.ts';
 import {
   type Acceptance,
   type AcceptedJob,
@@ -209,7 +210,10 @@ export async function jobsWorld(
   const credentials = new Credentials(base, null);
   const thinking = composeThinking(
     base,
-    { agents, apiKeys, conversations, credentials, expressions: new Expressions(), skills },
+    {
+      ...{ agents, apiKeys, conversations, credentials, expressions: new Expressions(), skills },
+      files: new Files(base, null),
+    },
     () => [],
     new Metrics({ version: 'test', roles: 'all' }),
   );

@@ -64,6 +64,15 @@ type Sent = string | Buffer;
 
 export const name = /^[a-zA-Z0-9_-]{1,64}$/;
 
+/** Whether a message of the user has texts and pictures as data urls. */
+function isOfParts({ role, content }: Body): boolean {
+  const isPart = ({ type, text, image_url }: Body) =>
+    type === 'text'
+      ? typeof text === 'string'
+      : type === 'image_url' && /^data:image\/[a-z]+;base64,/.test(image_url?.url);
+  return role === 'user' && Array.isArray(content) && content.length > 0 && content.every(isPart);
+}
+
 /** Text in pieces of `size` characters; none for an empty text. */
 export function cut(text: string, size: number): string[] {
   const pieces: string[] = [];
@@ -114,7 +123,8 @@ export const chat: Protocol = {
       }
       unanswered = new Set(calls.map((call) => call.id));
       if (unanswered.size < calls.length) return 'messages: two calls have the same id';
-      if (calls.length === 0 && typeof message.content !== 'string') {
+      const isText = typeof message.content === 'string' || isOfParts(message);
+      if (calls.length === 0 && !isText) {
         return `messages: a message of ${message.role} has no content`;
       }
     }
@@ -361,6 +371,9 @@ function blockComplaint(block: Body, unanswered: Set<string>): string | null {
         : 'tool_use.input: Input should be a valid dictionary';
     case 'tool_result':
       return unanswered.delete(block.tool_use_id) ? null : 'tool_result without tool_use';
+    case 'image':
+    case 'document':
+      return block.source?.type === 'base64' ? null : `${block.type}: no source`;
     default:
       return `unknown block ${block.type}`;
   }

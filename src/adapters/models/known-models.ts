@@ -28,6 +28,8 @@ interface AgentSettings extends ChosenSettings {
 export interface TakenSettings extends ChosenSettings {
   readonly takesTools: boolean;
   readonly takesSchema: boolean;
+  /** Pictures and PDF. */
+  readonly takesFiles: boolean;
   /** Most tokens of an answer. */
   readonly outputTokens: number;
   readonly thinking: Abilities['thinking'];
@@ -90,6 +92,7 @@ export class KnownModels {
       effort: sent,
       takesTools: known.tools ?? true,
       takesSchema: known.schema ?? true,
+      takesFiles: known.images ?? true,
       outputTokens: known.outputTokens ?? Infinity,
       thinking: known.thinking,
       notes,

@@ -85,11 +85,30 @@ export interface ToolMessage {
   readonly whole?: { readonly job: string; readonly step: number; readonly characters: number };
 }
 
+/** A picture or a PDF that a message of the user is about. */
+export interface AttachedFile {
+  readonly id: string;
+  readonly name: string;
+  readonly mediaType: string;
+  /** Tokens that it has at most. */
+  readonly tokens: number;
+}
+
+/** A file as a provider is sent it. */
+export interface FileContent extends Pick<AttachedFile, 'name' | 'mediaType'> {
+  readonly base64: string;
+}
+
+export interface UserMessage {
+  readonly role: 'user';
+  readonly text: string;
+  readonly files?: readonly AttachedFile[];
+  /** Of `files`, in a call alone. */
+  readonly contents?: readonly FileContent[];
+}
+
 /** One turn of a dialogue, independent of any provider. */
-export type DialogueMessage =
-  | { readonly role: 'user'; readonly text: string }
-  | AssistantMessage
-  | ToolMessage;
+export type DialogueMessage = UserMessage | AssistantMessage | ToolMessage;
 
 /** How much a model is to reason, from not at all to as much as it can. */
 export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;

@@ -4,7 +4,7 @@
  */
 import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
-import type { AssistantMessage, ToolCall } from './model.ts';
+import type { AssistantMessage, FileContent, ToolCall } from './model.ts';
 
 /** What a provider requires back with a part, by the name of who made it: `{anthropic: {signature: …}}`. */
 export type Signed = Readonly<Record<string, Json>>;
@@ -97,6 +97,12 @@ function objectIn(input: string): Json | null {
   // Not every client can serialize JSON of extreme depth.
   return isObject(value) && jsonTextFault(input) === null ? value : null;
 }
+
+/** Whether a file is sent as a picture; else it is a PDF. */
+export const isPicture = ({ mediaType }: Pick<FileContent, 'mediaType'>) =>
+  mediaType.startsWith('image/');
+
+export const dataUrl = ({ mediaType, base64 }: FileContent) => `data:${mediaType};base64,${base64}`;
 
 export function acceptableName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || '_';

@@ -212,6 +212,12 @@ export function speaksChat(model: string, settings: ProviderSettings | undefined
   return protocolOf(partsOfModel(model).provider, settings) === chat;
 }
 
+/** Whether a model is called by a protocol that carries PDF. Throws a ModelError. */
+export function speaksPdf(model: string, settings: ProviderSettings | undefined): boolean {
+  const { name } = protocolOf(partsOfModel(model).provider, settings);
+  return name === 'responses' || name === 'messages' || name === 'gemini';
+}
+
 /** Why a provider makes no vectors; null for one that may. */
 export function embeddingsFault(provider: string): string | null {
   if (provider === 'gemini') {

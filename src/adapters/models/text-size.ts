@@ -124,7 +124,10 @@ function sizeOfMessage(message: DialogueMessage): TextSize {
     texts.push(opaque === undefined ? '' : JSON.stringify(opaque), reasoning?.text ?? '');
   }
   const mark = message.role === 'tool' ? markBytes : 0;
-  const framing = { ...noText, dense: mark, framing: tokensAround * (1 + calls.length) };
+  const files = message.role === 'user' ? (message.files ?? []) : [];
+  const ofFiles = files.reduce((sum, { tokens }) => sum + tokens, 0);
+  const around = tokensAround * (1 + calls.length) + ofFiles;
+  const framing = { ...noText, dense: mark, framing: around };
   const size = sumOfSizes([framing, ...texts.map(sizeOfText)]);
   sizes.set(message, size);
   return size;

@@ -10,12 +10,18 @@ import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
+import type { Files } from '../../core/files/files.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { SkillFolders } from '../../core/skills/sources/skill-folders.ts';
+import { DocumentReader } from '../../core/thinking/document-reader.ts';
 import { ProviderPaces } from '../../core/thinking/pace/provider-paces.ts';
+import { Places } from '../../core/thinking/places.ts';
 import { ModelThinking } from '../../core/thinking/thinking.ts';
 import { warnOfModel } from './warn-of-model.ts';
+
+/** Bytes of files that runs of this process hold at a time, for calls of models. */
+const fileBytesMax = 128 * 1024 * 1024;
 
 /** Of other slices. */
 interface ThinkingSlices {
@@ -25,12 +31,13 @@ interface ThinkingSlices {
   readonly credentials: Credentials;
   readonly expressions: Expressions;
   readonly skills: SkillRegistry;
+  readonly files: Files;
 }
 
 /** `definitions` are those that the executors have loaded last. */
 export function composeThinking(
   context: Context,
-  { agents, apiKeys, conversations, credentials, expressions, skills }: ThinkingSlices,
+  { agents, apiKeys, conversations, credentials, expressions, skills, files }: ThinkingSlices,
   definitions: () => readonly LoadedSkill[],
   metrics: Metrics,
 ): ModelThinking {
@@ -56,6 +63,9 @@ export function composeThinking(
     skills,
     models,
     paces: new ProviderPaces(context),
+    files,
+    documents: new DocumentReader(),
+    fileBytes: new Places(fileBytesMax),
     skillFolders: new SkillFolders(definitions),
     known: new KnownModels(config.modelAbilities),
     prices: new Prices(config.modelPrices),

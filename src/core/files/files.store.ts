@@ -25,6 +25,15 @@ export function findFiles(db: Handle, organizationId: string, ids: readonly stri
     .execute();
 }
 
+export function findFetchedFile(db: Handle, jobId: string, url: string) {
+  return db.kysely
+    .selectFrom('files')
+    .selectAll()
+    .where('job_id', '=', jobId)
+    .where('source_url', '=', url)
+    .executeTakeFirst();
+}
+
 export interface FileFilters {
   readonly user_id?: string | null;
   readonly job_id?: string;

@@ -29,6 +29,7 @@ import {
   type FileTotals,
   filesOfUser,
   filesToDelete,
+  findFetchedFile,
   findFile,
   findFiles,
   insertBlob,
@@ -308,9 +309,16 @@ export class Files {
     });
   }
 
-  /** Keeps files for as long as a new one: they are used. */
-  prolong(tx: Transaction, organizationId: string, ids: readonly string[]): Promise<void> {
-    return prolongFiles(tx, organizationId, ids, this.#expiryFrom(this.#clock.now()));
+  /** The file that was fetched from a url for a job. */
+  fetchedBy(jobId: string, url: string): Promise<FileRow | undefined> {
+    return findFetchedFile(this.#database.read, jobId, url);
+  }
+
+  /** Keeps a file that is used for as long as a new one, to the day. */
+  async prolong({ id, organization_id, expires_at }: FileRow): Promise<void> {
+    const until = this.#expiryFrom(this.#clock.now());
+    if (expires_at > until - dayMs) return;
+    await this.#database.write((tx) => prolongFiles(tx, organization_id, [id], until));
   }
 }
 

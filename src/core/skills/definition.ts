@@ -215,6 +215,11 @@ export interface GenerateRequest {
   readonly tools?: boolean | readonly string[] | undefined;
   /** The SKILL.md skill whose files the model may read, as `category/version/name`. */
   readonly files?: string | undefined;
+  /**
+   * Files that the prompt is about, up to 20: ids of files of the platform, or urls. Pictures and PDF are sent as they are
+   * to models that take them, other documents as text.
+   */
+  readonly attachments?: readonly string[] | undefined;
   /** Whether the request begins with the earlier messages of the run's conversation. */
   readonly continues?: boolean | undefined;
   /** Limit of tokens for one answer; the agent's setting, or else the platform's, is the upper bound. */

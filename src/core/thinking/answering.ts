@@ -2,7 +2,7 @@
  * The loop of a generation, with its journal: a model's turns and its tools are recorded, and a repeated
  * attempt continues after what is on record.
  */
-import type { DialogueMessage, ToolMessage } from '../../adapters/models/model.ts';
+import type { DialogueMessage, ToolMessage, UserMessage } from '../../adapters/models/model.ts';
 import type { ActiveGeneration } from './attempt.ts';
 import type { Compaction } from './compaction.ts';
 import { coveredBy } from './compaction-plan.ts';
@@ -21,13 +21,13 @@ import { runTool } from './tool-runs.ts';
 export async function answer(
   begun: Omit<ActiveGeneration, 'results' | 'compaction'>,
   { request, corrections }: GenerateRequest,
-  history: History,
+  { history, task }: { readonly history: History; readonly task: UserMessage },
   recorded: RecordedGeneration,
 ): Promise<LoopResult> {
   const { parts, run, generations } = begun.attempt;
   const messages: readonly DialogueMessage[] = [
     ...history.messages,
-    { role: 'user', text: request.prompt },
+    task,
     ...dialogueFor(recorded, begun.generation.call.model),
   ];
   const active: ActiveGeneration = {

@@ -8,6 +8,7 @@ import type { InstructionValues } from '../agents/instruction-values.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Context } from '../context/context.ts';
 import type { Credentials } from '../credentials/credentials.ts';
+import type { Files } from '../files/files.ts';
 import { type Attempt, streamOf } from '../jobs/runs/attempt.ts';
 import type { Report } from '../jobs/runs/reports.ts';
 import type { RunPart } from '../journal/run-part.ts';
@@ -15,11 +16,13 @@ import type { WaitScope } from '../journal/wait-scope.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillFolders } from '../skills/sources/skill-folders.ts';
 import type { Compaction } from './compaction.ts';
+import type { DocumentReader, DocumentText } from './document-reader.ts';
 import type { Estimates } from './estimates.ts';
 import type { RestingModels } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { GenerationParts, Generations } from './generations.ts';
 import type { ProviderPaces } from './pace/provider-paces.ts';
+import type { Places } from './places.ts';
 import type { RunBounds } from './run-bounds.ts';
 import type { ToolBox } from './tools.ts';
 
@@ -35,6 +38,10 @@ export interface ThinkingParts extends GenerationParts {
   readonly paces: ProviderPaces;
   readonly known: KnownModels;
   readonly skillFolders: SkillFolders;
+  readonly files: Files;
+  readonly documents: DocumentReader;
+  /** Bytes of files that all attempts of the process hold. */
+  readonly fileBytes: Places;
 }
 
 export interface ThinkingAttempt {
@@ -44,6 +51,8 @@ export interface ThinkingAttempt {
   readonly bounds: RunBounds;
   readonly estimates: Estimates;
   readonly resting: RestingModels;
+  /** The texts of documents that were read, by the id of the file. */
+  readonly documents: Map<string, Promise<DocumentText | { readonly fault: string }>>;
   /** Requests under way. */
   readonly underWay: Set<Promise<unknown>>;
   /** The values of the agent's instructions, once they are filled; null for instructions without any. */

@@ -18,6 +18,8 @@ const turnsLimit = 1_000;
 const outputTokensLimit = 1_000_000;
 const correctionsMax = 10;
 const correctionCharsMax = 4_096;
+const attachmentsMax = 20;
+const attachmentBytesMax = 8_192;
 
 /** The options of a valid request. */
 export interface GenerateOptions {
@@ -26,6 +28,7 @@ export interface GenerateOptions {
   readonly schema?: Readonly<Record<string, unknown>>;
   readonly tools: boolean | readonly string[];
   readonly files?: string;
+  readonly attachments?: readonly string[];
   readonly continues: boolean;
   readonly maxOutputTokens?: number;
   readonly maxTurns?: number;
@@ -71,6 +74,10 @@ const rules: Readonly<Record<keyof GenerateOptions, OptionRule>> = {
   system: [text(systemBytesMax), `must be a text of at most ${systemBytesMax / 1024} KiB`],
   continues: [(value) => typeof value === 'boolean', 'must be true or false'],
   files: [text(300), 'must name a skill as category/version/name'],
+  attachments: [
+    (value) => isListOf(value, attachmentsMax, text(attachmentBytesMax)),
+    `must be up to ${attachmentsMax} ids of files or urls`,
+  ],
   schema: [
     (value) => isText(JSON.stringify(objectOf('schema', value)), schemaBytesMax),
     `must have at most ${schemaBytesMax / 1024} KiB of JSON`,

@@ -1,11 +1,14 @@
 /** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
+import { type AttachingTo, attached } from './attachments.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
 import { type Summary, summaryText } from './compaction-plan.ts';
 import { asHistory } from './dialogue.ts';
 import { saidOf } from './steered.ts';
 
 /** The newest messages that are read; those that do not fit are left out later. */
+/** Files of earlier messages that the model is sent again, the newest first. */
+const filesMax = 10;
 const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
 
 /** Earlier messages: those that no summary covers, after the last summary. */
@@ -25,23 +28,43 @@ interface HistoryEntry {
 }
 
 /** Oldest first. Leaves out trailing unanswered messages that equal the task, such as those of a repeated job. */
-export async function historyBefore(attempt: ThinkingAttempt, task: string): Promise<History> {
+export async function historyBefore(
+  attempt: ThinkingAttempt,
+  task: string,
+  to: AttachingTo,
+): Promise<History> {
   const { conversation_id, id } = attempt.run.job;
   const { conversations } = attempt.parts;
   const { messages, isCut } = await conversations.dialogue(conversation_id, id, bounds);
   const entries = messages.map((row): HistoryEntry => ({ id: row.id, message: messageOf(row) }));
-  const { kept, summary } = afterSummary(entries);
-  if (isCut && (summary === undefined || kept.length === entries.length)) {
+  const { kept: unsummarized, summary } = afterSummary(entries);
+  if (isCut && (summary === undefined || unsummarized.length === entries.length)) {
     const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are read`;
     log(attempt, message);
   }
-  const ids = new Map(kept.map((entry) => [entry.message, entry.id]));
+  const ids = new Map<DialogueMessage, string>(
+    unsummarized.map((entry) => [entry.message, entry.id]),
+  );
   const history = asHistory(
-    kept.map(({ message }) => message),
+    unsummarized.map(({ message }) => message),
     (made, source) => ids.set(made, ids.get(source) ?? ''),
   );
   const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== task);
-  return { messages: history.slice(0, end + 1), ids, tools: summary?.tools ?? [] };
+  const kept = history.slice(0, end + 1);
+  const named = new Map(
+    messages.map(({ id, content, task_field }) => [id, filesIn(content, task_field)]),
+  );
+  for (let at = kept.length - 1, left = filesMax; at >= 0 && left > 0; at--) {
+    const message = kept[at] as DialogueMessage;
+    const id = ids.get(message) ?? '';
+    const names = message.role === 'user' ? (named.get(id) ?? []).slice(0, left) : [];
+    if (names.length === 0) continue;
+    left -= names.length;
+    const made = await attached(attempt, message.text, names, to);
+    kept[at] = made;
+    ids.set(made, id);
+  }
+  return { messages: kept, ids, tools: summary?.tools ?? [] };
 }
 
 /** The last summary as a user message, and the messages after it. */
@@ -73,6 +96,17 @@ function messageOf({
   const message = JSON.parse(data) as DialogueMessage | Summary;
   // One that has steered a run says also where.
   return message.role === 'user' ? saidOf(message) : message;
+}
+
+/** The files of an earlier run's input, beside its task. */
+function filesIn(input: string, field: string | null): string[] {
+  if (field === null || !input.includes('"files"')) return [];
+  try {
+    const { files } = JSON.parse(input) as { files?: unknown };
+    return Array.isArray(files) ? files.filter((one) => typeof one === 'string') : [];
+  } catch {
+    return [];
+  }
 }
 
 /** The task of an earlier run: the field of its input that its skill names, else the whole input. */

@@ -16,6 +16,7 @@ import {
 import { speaksChat } from '../../adapters/models/providers.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
+import { filesIn, loaded } from './attachments.ts';
 import {
   type ActiveGeneration,
   log,
@@ -313,6 +314,8 @@ async function stream(
   const batches = new TextBatches((text) =>
     report(attempt, { type: 'token', data: { step: call.n, text } }),
   );
+  const { signal } = generation.call;
+  const files = await loaded(attempt, messages, model, taken.takesFiles, signal);
   try {
     return await noted(attempt, model, settings, () =>
       attempt.parts.models.call({
@@ -323,7 +326,7 @@ async function stream(
         schema: taken.takesSchema ? generation.call.schema : undefined,
         model,
         settings,
-        messages: isLast && tools.length > 0 ? withLastTurnNote(messages) : messages,
+        messages: isLast && tools.length > 0 ? withLastTurnNote(files.messages) : files.messages,
         tools: taken.takesTools ? tools : [],
         mustAnswer: isLast,
         maxOutputTokens: Math.min(call.output, taken.outputTokens),
@@ -331,6 +334,7 @@ async function stream(
       }),
     );
   } finally {
+    files.release();
     batches.end();
   }
 }
@@ -360,7 +364,8 @@ async function recordAnswer(
 ): Promise<ModelTurn> {
   const { attempt, generation, box, size } = request;
   const { usage, finish } = answer;
-  if (usage.prompt !== null) {
+  // What files take is not known well enough to learn of it what text takes.
+  if (usage.prompt !== null && !request.messages.some((one) => filesIn(one).length > 0)) {
     attempt.estimates.learn(request.model, size, usage.prompt);
   }
   const isCut = finish === 'length' || finish === 'too-long';

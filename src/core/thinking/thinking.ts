@@ -18,6 +18,7 @@ import type { WaitScope } from '../journal/wait-scope.ts';
 import { rightsOfModel } from '../memories/memory-verbs.ts';
 import type { Generated } from '../skills/definition.ts';
 import { answer } from './answering.ts';
+import { attached } from './attachments.ts';
 import type { ThinkingAttempt, ThinkingParts } from './attempt.ts';
 import { Estimates } from './estimates.ts';
 import {
@@ -70,6 +71,7 @@ class ModelRunThinking implements RunThinking {
       bounds: new RunBounds({ tokensMax: parts.context.config.agentTokensMax, ...callLimits }),
       estimates,
       resting: new Map(),
+      documents: new Map(),
       underWay: new Set(),
       values: null,
       answer: null,
@@ -164,9 +166,12 @@ async function continueGeneration(
   const model = modelOf(parts, agent);
   const scopes = await requireScopes(parts, run.job);
   const box = await toolsOf(attempt, agent, scopes, request, part);
-  const history = known.isDialogue ? await historyBefore(attempt, request.prompt) : noHistory;
   const system = systemOf(instructionsOf(attempt, agent), request, box);
   const fallbacks = fallbacksOf(agent);
+  const to = { models: [model, ...fallbacks], signal, isHistory: false };
+  const history = known.isDialogue
+    ? await historyBefore(attempt, request.prompt, { ...to, isHistory: true })
+    : noHistory;
   const { modelContextTokens, modelOutputTokens } = parts.context.config;
   const { output, window, waitForProvider, ...called } = callSettings(request, settingsOf(agent), {
     window: parts.known.windowOf([model, ...fallbacks], modelContextTokens),
@@ -191,8 +196,9 @@ async function continueGeneration(
     files: request.files ?? '',
   };
   const recalled = await recalledFor(attempt, agent, request, { id: known.id, part, recorded });
-  const task = { ...given, request: { ...request, prompt: `${request.prompt}${recalled}` } };
-  return answer({ attempt, generation, part, box, scope }, task, history, recorded);
+  const prompt = `${request.prompt}${recalled}`;
+  const task = await attached(attempt, prompt, request.attachments ?? [], to);
+  return answer({ attempt, generation, part, box, scope }, given, { history, task }, recorded);
 }
 
 /** The tools that a request is offered. */

@@ -3,8 +3,20 @@ import { type Json, objectOf } from '../../../kernel/json.ts';
 import type { AnswerSoFar } from '../answer.ts';
 import { countIn, largerOf, largestIn, withParts } from '../counts.ts';
 import { messageIn } from '../error-body.ts';
-import { type AssistantMessage, type ModelCall, reasoningFields, type Usage } from '../model.ts';
-import { acceptableInputText, acceptableName, type CallPart, partsOfTurn } from '../prompt.ts';
+import {
+  type AssistantMessage,
+  type ModelCall,
+  reasoningFields,
+  type Usage,
+  type UserMessage,
+} from '../model.ts';
+import {
+  acceptableInputText,
+  acceptableName,
+  type CallPart,
+  dataUrl,
+  partsOfTurn,
+} from '../prompt.ts';
 import {
   type AnswerReader,
   type AnswerState,
@@ -63,7 +75,7 @@ function messagesOf(call: ModelCall, systemRole: string): Json[] {
   if (call.system !== '') messages.push({ role: systemRole, content: call.system });
   const reasonings = reasoningOfAnswers(call);
   for (const message of call.messages) {
-    if (message.role === 'user') messages.push({ role: 'user', content: message.text });
+    if (message.role === 'user') messages.push({ role: 'user', content: contentOf(message) });
     else if (message.role === 'tool') {
       // Whether it is an error is in the text.
       messages.push({ role: 'tool', tool_call_id: message.callId, content: message.text });
@@ -75,6 +87,16 @@ function messagesOf(call: ModelCall, systemRole: string): Json[] {
     }
   }
   return messages;
+}
+
+/** Plain text where there is no picture: some servers take no list. */
+function contentOf({ text, contents = [] }: UserMessage): string | Json[] {
+  if (contents.length === 0) return text;
+  const pictures = contents.map((file) => ({
+    type: 'image_url',
+    image_url: { url: dataUrl(file) },
+  }));
+  return [...pictures, { type: 'text', text }];
 }
 
 /** Null for an empty answer, which some providers reject. */

@@ -94,7 +94,13 @@ function turnsOf(call: ModelCall, name: string): Turn[] {
 }
 
 function blocksOf(call: ModelCall, name: string, message: DialogueMessage): Json[] {
-  if (message.role === 'user') return [{ text: message.text }];
+  if (message.role === 'user') {
+    // PDF goes to it as text.
+    const pictures = (message.contents ?? []).map(({ mediaType, base64 }) => ({
+      image: { format: mediaType.slice('image/'.length), source: { bytes: base64 } },
+    }));
+    return [...pictures, { text: message.text }];
+  }
   // Calls and results are refused in a request without tools: they are told as text.
   const hasTools = call.tools.length > 0;
   if (message.role === 'assistant') return answerBlocksOf(call.model, name, message, hasTools);

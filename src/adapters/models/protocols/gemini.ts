@@ -71,7 +71,7 @@ function contentsOf({ model, messages, thinking }: ModelCall): Turn[] {
     const parts =
       message.role === 'assistant'
         ? partsOf(model, message, thinking === 'adaptive')
-        : [partOf(message)];
+        : inputPartsOf(message);
     const last = contents.at(-1);
     if (last?.role === role) last.parts.push(...parts);
     else if (parts.length > 0) contents.push({ role, parts });
@@ -79,12 +79,17 @@ function contentsOf({ model, messages, thinking }: ModelCall): Turn[] {
   return contents;
 }
 
-function partOf(message: Exclude<DialogueMessage, AssistantMessage>): Json {
-  if (message.role === 'user') return { text: message.text };
+function inputPartsOf(message: Exclude<DialogueMessage, AssistantMessage>): Json[] {
+  if (message.role === 'user') {
+    const files = (message.contents ?? []).map(({ mediaType, base64 }) => ({
+      inlineData: { mimeType: mediaType, data: base64 },
+    }));
+    return [...files, { text: message.text }];
+  }
   const response = message.isError ? { error: message.text } : { result: message.text };
-  return {
-    functionResponse: { id: message.callId, name: acceptableName(message.name), response },
-  };
+  return [
+    { functionResponse: { id: message.callId, name: acceptableName(message.name), response } },
+  ];
 }
 
 /** Gemini 3 and later refuse calls without a signature; this text is for those of other models. */

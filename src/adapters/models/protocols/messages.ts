@@ -1,7 +1,13 @@
 /** Messages: Anthropic's protocol, which gateways and some local servers speak, too. */
 import { type Json, objectOf } from '../../../kernel/json.ts';
-import type { AssistantMessage, DialogueMessage, ModelCall } from '../model.ts';
-import { acceptableId, acceptableInput, acceptableName, partsOfTurn } from '../prompt.ts';
+import type { AssistantMessage, DialogueMessage, FileContent, ModelCall } from '../model.ts';
+import {
+  acceptableId,
+  acceptableInput,
+  acceptableName,
+  isPicture,
+  partsOfTurn,
+} from '../prompt.ts';
 import type { Protocol } from '../protocol.ts';
 import { MessagesReader } from './messages-reader.ts';
 import { outputSchema, thinkingFor } from './messages-settings.ts';
@@ -58,7 +64,8 @@ function turnsOf({ model, messages }: ModelCall): Turn[] {
   const turns: Turn[] = [];
   for (const message of messages) {
     const role = message.role === 'assistant' ? 'assistant' : 'user';
-    const content = message.role === 'assistant' ? blocksOf(model, message) : [blockOf(message)];
+    const content =
+      message.role === 'assistant' ? blocksOf(model, message) : inputBlocksOf(message);
     const last = turns.at(-1);
     if (last?.role === role) last.content.push(...content);
     else if (content.length > 0) turns.push({ role, content });
@@ -66,14 +73,25 @@ function turnsOf({ model, messages }: ModelCall): Turn[] {
   return turns;
 }
 
-function blockOf(message: Exclude<DialogueMessage, AssistantMessage>): Json {
-  if (message.role === 'user') return { type: 'text', text: message.text };
-  return {
-    type: 'tool_result',
-    tool_use_id: acceptableId(message.callId),
-    content: message.text,
-    is_error: message.isError || undefined,
-  };
+function inputBlocksOf(message: Exclude<DialogueMessage, AssistantMessage>): Json[] {
+  if (message.role === 'user') {
+    return [...(message.contents ?? []).map(fileOf), { type: 'text', text: message.text }];
+  }
+  return [
+    {
+      type: 'tool_result',
+      tool_use_id: acceptableId(message.callId),
+      content: message.text,
+      is_error: message.isError || undefined,
+    },
+  ];
+}
+
+function fileOf(file: FileContent): Json {
+  const source = { type: 'base64', media_type: file.mediaType, data: file.base64 };
+  return isPicture(file)
+    ? { type: 'image', source }
+    : { type: 'document', source, title: file.name };
 }
 
 function blocksOf(model: string, message: AssistantMessage): Json[] {

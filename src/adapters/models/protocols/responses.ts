@@ -3,11 +3,13 @@
  * is stored at the provider: reasoning comes encrypted, and goes back with the calls of tools that it led to.
  */
 import { type Json, objectOf } from '../../../kernel/json.ts';
-import type { AssistantMessage, ModelCall } from '../model.ts';
+import type { AssistantMessage, ModelCall, UserMessage } from '../model.ts';
 import {
   acceptableId,
   acceptableInputText,
   acceptableName,
+  dataUrl,
+  isPicture,
   partsOfTurn,
   type TurnPart,
 } from '../prompt.ts';
@@ -68,12 +70,23 @@ function inputOf({ model, messages }: ModelCall): Json[] {
   // The provider ignores the reasoning of earlier exchanges.
   const exchange = messages.findLastIndex(({ role }) => role === 'user');
   return messages.flatMap((message, i): Json[] => {
-    if (message.role === 'user') return [{ role: 'user', content: message.text }];
+    if (message.role === 'user') return [{ role: 'user', content: contentOf(message) }];
     if (message.role === 'assistant') return itemsOf(model, message, i > exchange);
     // Whether it is an error is in the text.
     const call_id = callIdOf(message.callId);
     return [{ type: 'function_call_output', call_id, output: message.text }];
   });
+}
+
+function contentOf({ text, contents = [] }: UserMessage): string | Json[] {
+  if (contents.length === 0) return text;
+  const files = contents.map(
+    (file): Json =>
+      isPicture(file)
+        ? { type: 'input_image', image_url: dataUrl(file), detail: 'auto' }
+        : { type: 'input_file', filename: file.name, file_data: dataUrl(file) },
+  );
+  return [...files, { type: 'input_text', text }];
 }
 
 /** The items of an answer. The provider refuses reasoning that nothing follows. */

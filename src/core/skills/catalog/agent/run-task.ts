@@ -4,6 +4,13 @@ import { integer, isCutMark, jsonSchema, objectWith, textWith } from '../_suppor
 const timeoutMs = 600_000;
 const parameters = objectWith(['task'], {
   task: textWith(65_536, 'What the agent is to do, with all that it needs to know.'),
+  files: {
+    type: 'array',
+    maxItems: 20,
+    items: { type: 'string', minLength: 1, maxLength: 2048 },
+    description:
+      'Pictures, PDF, documents and texts that the task is about: ids of files (POST /api/files), or urls.',
+  },
   schema: jsonSchema('JSON Schema (draft 2020-12) of the data that `output` is to be.'),
   max_turns: integer(
     { minimum: 1, maximum: 100 },
@@ -51,9 +58,10 @@ export default defineSkill({
     },
   ],
 
-  async run({ task, schema, max_turns: maxTurns }, ctx) {
+  async run({ task, files, schema, max_turns: maxTurns }, ctx) {
     const { text, output, isCut } = await ctx.generate({
       prompt: task,
+      ...(files !== undefined && files.length > 0 && { attachments: files }),
       tools: true,
       continues: true,
       schema,

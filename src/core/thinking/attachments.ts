@@ -1,0 +1,240 @@
+/**
+ * The files that a task names, as a model is sent them: pictures and PDF as they are where it takes them, every other
+ * document as its text. A message keeps the ids of the files; the bytes are read for a call and dropped after it.
+ */
+import type {
+  AttachedFile,
+  DialogueMessage,
+  FileContent,
+  UserMessage,
+} from '../../adapters/models/model.ts';
+import { speaksPdf } from '../../adapters/models/providers.ts';
+import { sizeOfText, tokensOfSize } from '../../adapters/models/text-size.ts';
+import { notFound, PlatformError } from '../../kernel/errors.ts';
+import { isId } from '../../kernel/ids.ts';
+import { isTextType } from '../../kernel/media-type.ts';
+import type { FileRow } from '../files/files.ts';
+import { memoryUserOf } from '../jobs/jobs.store.ts';
+import { log, settingsFor, type ThinkingAttempt } from './attempt.ts';
+import { type DocumentText, documentBytesMax } from './document-reader.ts';
+import { fetchFile } from './fetched-files.ts';
+import { quoted } from './quoted.ts';
+import { ThinkingError } from './thinking-error.ts';
+
+/** Bytes of all files of one message that are sent as they are: providers take some 20 MB in a request. */
+const sentBytesMax = 14 * 1024 * 1024;
+/** Bytes of a text that are read. */
+const textBytesMax = 1024 * 1024;
+/** Tokens of a picture, and of a page of a PDF that is sent as it is, beside the page's text: the most that providers count. */
+const pictureTokens = 5_000;
+const pageTokens = 3_000;
+const pictureTypes: ReadonlySet<string> = new Set([
+  'image/png',
+  'image/jpeg',
+  'image/gif',
+  'image/webp',
+]);
+
+/** What a message is made of: whose files, which models have to read it. */
+export interface AttachingTo {
+  readonly models: readonly string[];
+  readonly signal: AbortSignal;
+  /** Whether a file that is gone is left out with a note; else it fails the request. */
+  readonly isHistory: boolean;
+}
+
+/** A message of the user with the files of these names: ids, or urls. */
+export async function attached(
+  attempt: ThinkingAttempt,
+  text: string,
+  names: readonly string[],
+  to: AttachingTo,
+): Promise<UserMessage> {
+  if (names.length === 0) return { role: 'user', text };
+  const takesPdf = await takePdf(attempt, to.models);
+  const texts: string[] = [];
+  const files: AttachedFile[] = [];
+  let bytes = 0;
+  for (const name of names) {
+    const row = await fileOf(attempt, name, to);
+    if (typeof row === 'string') {
+      texts.push(row);
+      continue;
+    }
+    const isSent = pictureTypes.has(row.media_type) || (row.media_type === pdf && takesPdf);
+    if (isSent && bytes + Number(row.bytes) <= sentBytesMax) {
+      bytes += Number(row.bytes);
+      const tokens = row.media_type === pdf ? await tokensOfPdf(attempt, row, to) : pictureTokens;
+      files.push({ id: row.id, name: row.name, mediaType: row.media_type, tokens });
+    } else texts.push(await asText(attempt, row, to));
+  }
+  return { role: 'user', text: [...texts, text].join('\n\n'), ...(files.length > 0 && { files }) };
+}
+
+const pdf = 'application/pdf';
+
+/** Whether each of the models takes a PDF as it is. */
+async function takePdf(attempt: ThinkingAttempt, models: readonly string[]): Promise<boolean> {
+  for (const model of models) {
+    const sees = attempt.parts.known.of(model).images !== false;
+    if (!sees || !speaksPdf(model, await settingsFor(attempt, model))) return false;
+  }
+  return true;
+}
+
+/** The file of a name; a note where it is gone. */
+async function fileOf(
+  attempt: ThinkingAttempt,
+  name: string,
+  { isHistory, signal }: AttachingTo,
+): Promise<FileRow | string> {
+  const { parts, run } = attempt;
+  const { organization_id } = run.job;
+  if (!isId(name)) {
+    return isHistory
+      ? `[The file ${name} was read before.]`
+      : await fetchFile(attempt, name, signal);
+  }
+  try {
+    const [row] = await parts.files.ofRequest(organization_id, memoryUserOf(run.job), [name]);
+    if (row === undefined) throw notFound('File');
+    await parts.files.prolong(row);
+    return row;
+  } catch (error) {
+    if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
+    if (isHistory) return `[The file ${name} is not there any more.]`;
+    throw new ThinkingError('skill_execution_failed', `There is no file ${name} for this task`);
+  }
+}
+
+/** A file as text between marks, which say that it is data; a note for one that cannot be read. */
+async function asText(attempt: ThinkingAttempt, row: FileRow, to: AttachingTo): Promise<string> {
+  const called = JSON.stringify(row.name);
+  if (isPlainText(row.media_type)) {
+    const bytes = await readUpTo(attempt, row, textBytesMax);
+    return `The file ${called}:\n${quoted(bytes.toString('utf8'), 'file')}`;
+  }
+  const read = await textOf(attempt, row, to);
+  if ('fault' in read) {
+    log(attempt, `The file ${called} is left out: ${read.fault}`);
+    return `[The file ${called} cannot be read: ${read.fault}]`;
+  }
+  log(attempt, `The file ${called} is sent as its text`);
+  const cut = read.truncated ? ' (its beginning)' : '';
+  return `The text of the file ${called}${cut}:\n${quoted(read.text, 'file')}`;
+}
+
+/** Whether its bytes are what a reader reads; a page has marks. */
+const isPlainText = (type: string) =>
+  type === 'application/json' || (type.startsWith('text/') && type !== 'text/html');
+
+/** Read once in an attempt. */
+function textOf(
+  attempt: ThinkingAttempt,
+  row: FileRow,
+  { signal }: AttachingTo,
+): Promise<DocumentText | { readonly fault: string }> {
+  const known = attempt.documents.get(row.id);
+  if (known !== undefined) return known;
+  const reading = readDocument(attempt, row, signal);
+  attempt.documents.set(row.id, reading);
+  return reading;
+}
+
+async function readDocument(attempt: ThinkingAttempt, row: FileRow, signal: AbortSignal) {
+  const isReadable =
+    isTextType(row.media_type) || row.media_type === pdf || /wordprocessing/.test(row.media_type);
+  if (!isReadable) return { fault: `models are sent no ${row.media_type}` };
+  if (Number(row.bytes) > documentBytesMax) return { fault: 'it is larger than 20 MiB' };
+  const { fileBytes, documents } = attempt.parts;
+  const release = await fileBytes.take(Number(row.bytes), signal);
+  try {
+    return await documents.read(await readUpTo(attempt, row, documentBytesMax), signal);
+  } finally {
+    release();
+  }
+}
+
+async function tokensOfPdf(
+  attempt: ThinkingAttempt,
+  row: FileRow,
+  to: AttachingTo,
+): Promise<number> {
+  const read = await textOf(attempt, row, to);
+  // What the reader cannot read the provider may: it has at least a page for each 2 KiB.
+  if ('fault' in read) return pageTokens * Math.max(1, Math.ceil(Number(row.bytes) / 2_048));
+  return tokensOfSize(sizeOfText(read.text)) + (read.pages ?? 1) * pageTokens;
+}
+
+/** The first bytes of a file. */
+async function readUpTo({ parts }: ThinkingAttempt, row: FileRow, max: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  for await (const piece of await parts.files.open(row)) {
+    pieces.push(piece as Buffer);
+    length += (piece as Buffer).length;
+    if (length >= max) break;
+  }
+  return Buffer.concat(pieces).subarray(0, max);
+}
+
+/** The messages of a call with the contents of their files, and what drops these again. */
+export interface Loaded {
+  readonly messages: readonly DialogueMessage[];
+  release(): void;
+}
+
+/**
+ * Reads the files of messages for a call: within the bytes that all calls of the process may hold at a time. A model that
+ * sees no pictures is told of them.
+ */
+export async function loaded(
+  attempt: ThinkingAttempt,
+  messages: readonly DialogueMessage[],
+  model: string,
+  takesFiles: boolean,
+  signal: AbortSignal,
+): Promise<Loaded> {
+  const named = messages.flatMap((message) => filesIn(message));
+  if (named.length === 0) return { messages, release: () => {} };
+  if (!takesFiles) {
+    return { messages: messages.map((one) => withoutFiles(one, model)), release: () => {} };
+  }
+  const { parts, run } = attempt;
+  const ids = [...new Set(named.map(({ id }) => id))];
+  const user = memoryUserOf(run.job);
+  const rows = await parts.files.ofRequest(run.job.organization_id, user, ids);
+  const bytes = rows.reduce((sum, row) => sum + Number(row.bytes), 0);
+  const release = await parts.fileBytes.take(bytes, signal);
+  try {
+    const contents = new Map<string, FileContent>();
+    for (const row of rows) {
+      const read = await readUpTo(attempt, row, Number(row.bytes));
+      const about = { name: row.name, mediaType: row.media_type };
+      contents.set(row.id, { ...about, base64: read.toString('base64') });
+    }
+    return { messages: messages.map((one) => withContents(one, contents)), release };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+export const filesIn = (message: DialogueMessage): readonly AttachedFile[] =>
+  message.role === 'user' ? (message.files ?? []) : [];
+
+function withContents(
+  message: DialogueMessage,
+  contents: ReadonlyMap<string, FileContent>,
+): DialogueMessage {
+  const files = filesIn(message);
+  if (message.role !== 'user' || files.length === 0) return message;
+  return { ...message, contents: files.flatMap(({ id }) => contents.get(id) ?? []) };
+}
+
+function withoutFiles(message: DialogueMessage, model: string): DialogueMessage {
+  const files = filesIn(message);
+  if (message.role !== 'user' || files.length === 0) return message;
+  const notes = files.map(({ name }) => `[${model} cannot see the file ${JSON.stringify(name)}]`);
+  return { role: 'user', text: [...notes, message.text].join('\n\n') };
+}

@@ -1,0 +1,91 @@
+/**
+ * Files behind urls that a task names. The platform fetches them through the guarded way out, once for a job, and keeps them
+ * as files of the job: a repeated attempt reads the same bytes.
+ */
+import type { Egress } from '../../adapters/egress/guarded-fetch.ts';
+import { fileName } from '../../kernel/file-name.ts';
+import type { FileRow } from '../files/files.ts';
+import { memoryUserOf } from '../jobs/jobs.store.ts';
+import type { ThinkingAttempt } from './attempt.ts';
+import { stopped, ThinkingError } from './thinking-error.ts';
+
+const fetchMs = 30_000;
+const redirectsMax = 5;
+const bytesMax = 20 * 1024 * 1024;
+
+let opened: { readonly list: string; readonly egress: Egress } | undefined;
+
+/** The file behind a url. Rejects with a ThinkingError. */
+export async function fetchFile(
+  { parts, run }: ThinkingAttempt,
+  url: string,
+  signal: AbortSignal,
+): Promise<FileRow> {
+  const { job } = run;
+  const known = await parts.files.fetchedBy(job.id, url);
+  if (known !== undefined) return known;
+  const most = Math.min(bytesMax, parts.files.bytesMax);
+  const release = await parts.fileBytes.take(most, signal);
+  try {
+    const { status, body } = await fetchOutside(parts, url, most, signal);
+    if (status < 200 || status > 299) {
+      const isTemporary = status >= 500 || status === 408 || status === 429;
+      throw failed(url, `it was answered with status ${status}`, isTemporary);
+    }
+    const owner = { organizationId: job.organization_id, userId: memoryUserOf(job) };
+    const name = fileName(decodedPath(url));
+    const from = { ...owner, jobId: job.id, sourceUrl: url };
+    return await parts.files.create(from, name, pieces(body));
+  } finally {
+    release();
+  }
+}
+
+async function* pieces(body: Buffer) {
+  yield body;
+}
+
+async function fetchOutside(
+  { context }: ThinkingAttempt['parts'],
+  url: string,
+  maxBytes: number,
+  signal: AbortSignal,
+) {
+  const [{ Egress }, { parseAllowList }, { EgressError }] = await Promise.all([
+    import('../../adapters/egress/guarded-fetch.ts'),
+    import('../../adapters/egress/allow-list.ts'),
+    import('../../adapters/egress/egress-error.ts'),
+  ]);
+  const list = context.config.skillsAllowCidrs ?? '';
+  if (opened?.list !== list) {
+    const allowed = parseAllowList(list);
+    opened = { list, egress: new Egress({ allowed, schemes: ['https:', 'http:'] }) };
+  }
+  try {
+    const bounds = { maxBytes, timeoutMs: fetchMs, redirects: redirectsMax };
+    return await opened.egress.request(url, { ...bounds, signal });
+  } catch (error) {
+    if (signal.aborted) throw stopped();
+    if (!(error instanceof EgressError)) throw error;
+    throw failed(url, error.message, error.retryable);
+  }
+}
+
+function failed(url: string, why: string, isTemporary: boolean): ThinkingError {
+  const code = isTemporary ? 'upstream_unavailable' : 'skill_execution_failed';
+  return new ThinkingError(
+    code,
+    `The file ${url.slice(0, 200)} cannot be fetched: ${why}`,
+    isTemporary,
+  );
+}
+
+/** The path of a url as people read it. */
+function decodedPath(url: string): string {
+  const { pathname = '' } = URL.parse(url) ?? {};
+  try {
+    return decodeURIComponent(pathname);
+  } catch {
+    return pathname;
+  }
+}
