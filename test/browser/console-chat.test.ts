@@ -72,6 +72,32 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     await page().setViewportSize(desktop);
   }
 
+  test('a picture is attached, shown, sent with the message, and shown with it', async () => {
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    );
+    provider.script(answering('A dot.'));
+    await world.open('/agents/harbour');
+    const file = (name: string) => ({ name, mimeType: 'image/png', buffer: png });
+    const chooser = page().locator('input[type=file]');
+
+    await chooser.setInputFiles([file('dot.png'), file('other.png')]);
+    await page().getByRole('img', { name: 'dot.png' }).waitFor();
+    await page().getByRole('img', { name: 'other.png' }).waitFor();
+    await page().getByRole('button', { name: 'Leave the file out' }).last().click();
+    await say('What is it?');
+    await messages().getByText('A dot.').waitFor();
+
+    await messages().getByRole('img', { name: 'dot.png' }).waitFor();
+    expect(await page().getByRole('img', { name: 'other.png' }).count()).toBe(0);
+    expect(provider.requests.at(-1)?.body.messages.at(-1).content).toEqual([
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${png.toString('base64')}` } },
+      { type: 'text', text: 'What is it?' },
+    ]);
+    await seen('chat-files');
+  });
+
   test('an answer streams, is Markdown without HTML, and is told once it is whole', async () => {
     const rest = Promise.withResolvers<void>();
     provider.script(answering(markdown, { piece: 40, hold: { after: 3, until: rest.promise } }));

@@ -1,5 +1,6 @@
 /** Sends the tasks of a chat to an agent. */
 import { post, type Schema } from './client.ts';
+import { headerText } from './header-text.ts';
 
 /** The overrides of the agent's saved fields in a chat. */
 export type Overrides = Schema<'AgentOverrides'>;
@@ -7,6 +8,8 @@ export type Overrides = Schema<'AgentOverrides'>;
 export interface ChatTask {
   readonly agentId: string;
   readonly task: string;
+  /** Ids of files that it is about. */
+  readonly files: readonly string[];
   /** Null for a new conversation. */
   readonly conversationId: string | null;
   /** What it does while another job of the conversation has not ended. */
@@ -23,12 +26,9 @@ export function forkBefore(id: string, before: string) {
   return post('/api/conversations/{id}/fork', { path: { id }, body: { before } });
 }
 
-/** Headers are bytes: a name in UTF-8 is sent as such. */
-const headerText = (text: string) => String.fromCharCode(...new TextEncoder().encode(text));
-
 /** Accepts the task, and answers with its job at once. */
 export function giveTask(given: ChatTask) {
-  const { agentId, task, conversationId, mode, user, overrides, idempotencyKey } = given;
+  const { agentId, task, files, conversationId, mode, user, overrides, idempotencyKey } = given;
   const header = {
     'idempotency-key': idempotencyKey,
     ...(conversationId !== null && {
@@ -37,17 +37,18 @@ export function giveTask(given: ChatTask) {
     }),
     ...(user !== '' && { 'x-user-id': headerText(user) }),
   };
+  const input = { task, ...(files.length > 0 && { files: [...files] }) };
   if (overrides !== null) {
     return post('/api/agents/{agentId}/trials', {
       path: { agentId },
       header,
-      body: { agent: overrides, input: { task } },
+      body: { agent: overrides, input },
     });
   }
   const path = { category: 'agent', version: 'v1.0', skillName: 'run-task' };
   return post('/api/{category}/{version}/{skillName}', {
     path,
     header: { ...header, 'x-agent-id': agentId },
-    body: { task },
+    body: input,
   });
 }

@@ -12,11 +12,13 @@ import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from '../ui/icons.
 import { textLink } from '../ui/Links.tsx';
 import { Empty } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
+import { Attached } from './Attached.tsx';
 import { ChatList } from './ChatList.tsx';
 import { ChatTranscript, Unread } from './ChatTranscript.tsx';
 import { Composer } from './Composer.tsx';
 import { useKept } from './kept.ts';
 import { TrialPanel } from './TrialPanel.tsx';
+import { useAttached } from './useAttached.ts';
 import type { Given } from './useChat.ts';
 import { type Anew, useSending } from './useSending.ts';
 import { useStickToEnd } from './useStickToEnd.ts';
@@ -139,6 +141,7 @@ function Room({
   const [running, setRunning] = useState<string>();
   const [anew, setAnew] = useState<Anew>();
   const field = useRef<HTMLTextAreaElement>(null);
+  const attached = useAttached(user);
   const stick = useStickToEnd();
   const sending = useSending({
     agentId: agent.id,
@@ -149,6 +152,7 @@ function Room({
     onGiven(next) {
       if (next.task === text.trim()) setText(undefined);
       setAnew(undefined);
+      attached.set([]);
       onGiven(next);
       stick.toEnd();
       if (next.conversationId === conversationId) return;
@@ -188,9 +192,10 @@ function Room({
               onAnew={
                 isClosed
                   ? undefined
-                  : (how, { text: said, ...of }) => {
-                      if (how === 'answer') return sending.sendAnew(said, of);
+                  : (how, { text: said, files, ...of }) => {
+                      if (how === 'answer') return sending.sendAnew(said, files, of);
                       setAnew(of);
+                      attached.set(files);
                       setText(said);
                       field.current?.focus();
                     }
@@ -223,15 +228,19 @@ function Room({
         ref={field}
         text={text}
         onText={(next) => setText(next === '' ? undefined : next)}
-        onSend={() => (anew ? sending.sendAnew(text, anew) : sending.send(text))}
-        onSteer={() => sending.send(text, 'steer')}
-        onStopAndSend={() => sending.send(text, 'interrupt')}
+        files={<Attached attached={attached} />}
+        onFiles={attached.add}
+        onSend={() =>
+          anew ? sending.sendAnew(text, attached.ids, anew) : sending.send(text, attached.ids)
+        }
+        onSteer={() => sending.send(text, attached.ids, 'steer')}
+        onStopAndSend={() => sending.send(text, attached.ids, 'interrupt')}
         onStop={sending.stop}
         // An answer that is under way can be stopped all the same.
         state={isClosed && sending.state === 'ready' ? 'closed' : sending.state}
         isClosed={isClosed}
         isAnew={anew !== undefined}
-        error={sending.error}
+        error={sending.error ?? attached.error}
         hint={
           isPaused ? (
             'The agent is paused and takes no new work. Resume it to write to it.'
@@ -242,6 +251,7 @@ function Room({
               onLeave={() => {
                 setAnew(undefined);
                 setText(undefined);
+                attached.set([]);
               }}
             />
           ) : running !== undefined && text.trim() !== '' ? (

@@ -26,7 +26,12 @@ export function ChatTranscript({
   /** Undefined where no message may be written. */
   onRetry: ((turn: Turn) => void) | undefined;
   /** Writes a message anew, or has it answered again. Undefined where no message may be written. */
-  onAnew: ((how: 'write' | 'answer', said: Anew & { readonly text: string }) => void) | undefined;
+  onAnew:
+    | ((
+        how: 'write' | 'answer',
+        said: Anew & { readonly text: string; readonly files: readonly string[] },
+      ) => void)
+    | undefined;
 }) {
   const chat = useChat(conversationId, given);
   const { conversation, running, unread, earlierCount } = chat;
@@ -61,9 +66,9 @@ export function ChatTranscript({
         onAnew={
           running || onAnew === undefined
             ? undefined
-            : (how, { messageId, text }) => {
+            : (how, { messageId, ...said }) => {
                 const isFirst = earlierCount === 0 && chat.messages[0]?.id === messageId;
-                onAnew(how, { messageId, isFirst, text });
+                onAnew(how, { messageId, isFirst, ...said });
               }
         }
       >

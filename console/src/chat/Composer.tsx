@@ -1,6 +1,6 @@
-import { type KeyboardEvent, type ReactNode, type Ref, useId } from 'react';
+import { type KeyboardEvent, type ReactNode, type Ref, useId, useRef } from 'react';
 import { Button } from '../ui/Button.tsx';
-import { ArrowUp, Square } from '../ui/icons.ts';
+import { ArrowUp, Paperclip, Square } from '../ui/icons.ts';
 import { Problem } from '../ui/Loading.tsx';
 
 /** Lines of a message that are shown at once; browsers that fit a field to its text show more. */
@@ -11,6 +11,8 @@ export function Composer({
   ref,
   text,
   onText,
+  files,
+  onFiles,
   onSend,
   onSteer,
   onStopAndSend,
@@ -24,6 +26,10 @@ export function Composer({
   ref?: Ref<HTMLTextAreaElement>;
   text: string;
   onText: (text: string) => void;
+  /** The files that the message is about. */
+  files: ReactNode;
+  /** Called with files that were chosen, dropped or pasted. */
+  onFiles: (files: readonly File[]) => void;
   onSend: () => void;
   /** Sends to the run that is under way. */
   onSteer: () => void;
@@ -39,6 +45,7 @@ export function Composer({
   error: unknown;
 }) {
   const id = useId();
+  const chooser = useRef<HTMLInputElement>(null);
   const isEmpty = text.trim() === '';
   const isAnswering = state === 'answering' || state === 'stopping';
   const maySend = (state === 'ready' || isAnswering) && !isClosed && !isEmpty;
@@ -51,13 +58,37 @@ export function Composer({
   return (
     <form
       className="flex flex-col gap-2 border-t p-3"
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        onFiles([...event.dataTransfer.files]);
+      }}
       onSubmit={(event) => {
         event.preventDefault();
         if (maySend) onSend();
       }}
     >
       {error != null && <Problem error={error} {...(!isEmpty && { retry: onSend })} />}
+      {files}
       <div className="flex items-end gap-2">
+        <input
+          ref={chooser}
+          type="file"
+          multiple
+          hidden
+          aria-label="Files"
+          onChange={({ target }) => {
+            onFiles([...(target.files ?? [])]);
+            // The same file may be chosen again.
+            target.value = '';
+          }}
+        />
+        <Button
+          icon={<Paperclip />}
+          aria-label="Attach files"
+          disabled={state === 'closed'}
+          onClick={() => chooser.current?.click()}
+        />
         <label htmlFor={id} className="sr-only">
           Message
         </label>
@@ -73,6 +104,7 @@ export function Composer({
           placeholder="Write a message"
           onChange={({ target }) => onText(target.value)}
           onKeyDown={onKeyDown}
+          onPaste={({ clipboardData }) => onFiles([...clipboardData.files])}
           className="field-sizing-content max-h-48 min-h-8.5 w-full min-w-0 grow resize-none rounded-md border border-line-strong bg-surface px-2.5 py-1.5 leading-relaxed text-ink hover:border-muted disabled:opacity-60"
         />
         {isAnswering && !maySend && (

@@ -20,7 +20,7 @@ export function useSending({
   running,
   onGiven,
   ...chat
-}: Omit<ChatTask, 'task' | 'mode' | 'idempotencyKey'> & {
+}: Omit<ChatTask, 'task' | 'files' | 'mode' | 'idempotencyKey'> & {
   /** The job that is going on. */
   running: string | undefined;
   onGiven: (given: Given) => void;
@@ -30,17 +30,18 @@ export function useSending({
   const give = useMutation({
     mutationFn: async ({
       task,
+      files,
       mode,
       anew,
-    }: Pick<ChatTask, 'task' | 'mode'> & { anew?: Anew | undefined }) => {
-      const request = JSON.stringify([chat, task, mode, running, anew]);
+    }: Pick<ChatTask, 'task' | 'files' | 'mode'> & { anew?: Anew | undefined }) => {
+      const request = JSON.stringify([chat, task, files, mode, running, anew]);
       // A try whose answer was lost may have been accepted.
       if (key.current.request !== request) {
         const conversationId = await conversationFor(chat.conversationId, anew);
         key.current = { request, value: crypto.randomUUID(), conversationId };
       }
       const { value: idempotencyKey, conversationId } = key.current;
-      return giveTask({ ...chat, conversationId, task, mode, idempotencyKey });
+      return giveTask({ ...chat, conversationId, task, files, mode, idempotencyKey });
     },
     onSuccess({ job_id: jobId, conversation_id: conversationId }, { task }) {
       key.current = nothing;
@@ -57,18 +58,19 @@ export function useSending({
   const answering = isStopping ? 'stopping' : 'answering';
   return {
     /** The task waits for the active job, reaches its run, or stops it. */
-    send(text: string, mode: ChatTask['mode'] = 'queue') {
-      give.mutate({ task: text.trim(), mode });
+    send(text: string, files: readonly string[], mode: ChatTask['mode'] = 'queue') {
+      give.mutate({ task: text.trim(), files, mode });
     },
     /** Gives the task in place of an earlier one, in a conversation that begins with what was said before. */
-    sendAnew(text: string, anew: Anew) {
-      give.mutate({ task: text.trim(), mode: 'queue', anew });
+    sendAnew(text: string, files: readonly string[], anew: Anew) {
+      give.mutate({ task: text.trim(), files, mode: 'queue', anew });
     },
     /** Gives the task of a turn again, in its conversation. */
     retry({ messages }: Turn) {
       const asked = messages.find(({ role }) => role === 'user');
       const content = asked && contentOf(asked);
-      if (content?.kind === 'text') give.mutate({ task: content.text, mode: 'queue' });
+      if (content?.kind !== 'text') return;
+      give.mutate({ task: content.text, files: content.files ?? [], mode: 'queue' });
     },
     stop() {
       if (running !== undefined) stop.mutate(running);

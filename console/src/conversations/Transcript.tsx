@@ -15,6 +15,7 @@ import { textLink } from '../ui/Links.tsx';
 import { moneyText } from '../ui/Money.ts';
 import { countText, Time } from '../ui/Time.tsx';
 import { contentOf } from './content.ts';
+import { Files } from './Files.tsx';
 import { Folded } from './Folded.tsx';
 import { ToolCall } from './ToolCall.tsx';
 import {
@@ -32,7 +33,10 @@ type Tokens = TokenUsage['breakdown'][number];
 const measuredTurns = 10;
 
 /** Writes a message of the user anew, or has it answered again. */
-type OnAnew = (how: 'write' | 'answer', said: { messageId: string; text: string }) => void;
+type OnAnew = (
+  how: 'write' | 'answer',
+  said: { messageId: string; text: string; files: readonly string[] },
+) => void;
 
 /** Details of a turn's messages from its steps. */
 type StepOf = (messageId: string) => { step: JobStep; usage: StepUsage | undefined } | undefined;
@@ -115,7 +119,7 @@ function actionsOn({ messages }: Turn, message: Message, onAnew: OnAnew): ReactN
         : undefined;
   const content = asked && contentOf(asked);
   if (asked === undefined || content?.kind !== 'text') return null;
-  const said = { messageId: asked.id, text: content.text };
+  const said = { messageId: asked.id, text: content.text, files: content.files ?? [] };
   return message.role === 'user' ? (
     <Button size="small" look="quiet" icon={<Pencil />} onClick={() => onAnew('write', said)}>
       Edit
@@ -297,6 +301,7 @@ function Body({ message }: { message: Message }) {
       ) : (
         <Folded text={content.text} />
       )}
+      <Files ids={content.files ?? []} />
     </>
   );
 }

@@ -13,6 +13,7 @@ test.each([
   ['Hello', { kind: 'text', text: 'Hello' }],
   [JSON.stringify({ task }), { kind: 'text', text: task, name: 'task' }],
   ['{"task":"Short?"}', { kind: 'text', text: 'Short?', name: 'task' }],
+  ['{"task":"Look.","files":["f"]}', { kind: 'text', text: 'Look.', name: 'task', files: ['f'] }],
   ['{"ms":5000}', { kind: 'data', value: { ms: 5000 } }],
   ['{"a":1,"b":"c"}', { kind: 'data', value: { a: 1, b: 'c' } }],
   ['[1,2]', { kind: 'data', value: [1, 2] }],

@@ -25,7 +25,13 @@ export function toolUseOf({ content }: Message): ToolUse | undefined {
 }
 
 export type Content =
-  | { readonly kind: 'text'; readonly text: string; readonly name?: string }
+  | {
+      readonly kind: 'text';
+      readonly text: string;
+      readonly name?: string;
+      /** Ids of files, or urls, that the task is about. */
+      readonly files?: readonly string[];
+    }
   | { readonly kind: 'data'; readonly value: unknown };
 
 /** An object whose only member is a text is shown as that text, such as a task or an answer. */
@@ -34,7 +40,16 @@ export function contentOf({ content }: Message): Content {
   if (value === undefined) return { kind: 'text', text: content };
   const { name, text } = onlyText(value);
   if (text !== undefined) return { kind: 'text', text, ...(name !== undefined && { name }) };
-  return { kind: 'data', value };
+  return taskWithFiles(value) ?? { kind: 'data', value };
+}
+
+function taskWithFiles(value: unknown): Content | undefined {
+  const { task, files, ...others } = (value ?? {}) as Record<string, unknown>;
+  const isTask = typeof task === 'string' && Object.keys(others).length === 0;
+  if (!isTask || !Array.isArray(files) || !files.every((one) => typeof one === 'string')) {
+    return undefined;
+  }
+  return { kind: 'text', text: task, name: 'task', files };
 }
 
 /** A shorter text is shown with the other members. */

@@ -60,6 +60,12 @@ export const JobError = Type.Object({ code: Words(runErrorCodes), message: Type.
 export const NewTask = Type.Object(
   {
     task: Type.String({ maxLength: 65_536, description: 'What the agent is to do.' }),
+    files: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 2_048 }), {
+        maxItems: 20,
+        description: 'What the task is about: ids of files, or urls.',
+      }),
+    ),
     schema: Type.Optional({
       ...FreeObject,
       description: 'A JSON Schema of the data that the answer is to be.',

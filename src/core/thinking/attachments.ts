@@ -14,8 +14,7 @@ import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { isTextType } from '../../kernel/media-type.ts';
 import type { FileRow } from '../files/files.ts';
-import { memoryUserOf } from '../jobs/jobs.store.ts';
-import { log, settingsFor, type ThinkingAttempt } from './attempt.ts';
+import { log, settingsFor, type ThinkingAttempt, userOf } from './attempt.ts';
 import { type DocumentText, documentBytesMax } from './document-reader.ts';
 import { fetchFile } from './fetched-files.ts';
 import { quoted } from './quoted.ts';
@@ -96,7 +95,7 @@ async function fileOf(
       : await fetchFile(attempt, name, signal);
   }
   try {
-    const [row] = await parts.files.ofRequest(organization_id, memoryUserOf(run.job), [name]);
+    const [row] = await parts.files.ofRequest(organization_id, userOf(attempt), [name]);
     if (row === undefined) throw notFound('File');
     await parts.files.prolong(row);
     return row;
@@ -179,7 +178,7 @@ async function readUpTo({ parts }: ThinkingAttempt, row: FileRow, max: number): 
 }
 
 /** The messages of a call with the contents of their files, and what drops these again. */
-export interface Loaded {
+interface Loaded {
   readonly messages: readonly DialogueMessage[];
   release(): void;
 }
@@ -202,8 +201,7 @@ export async function loaded(
   }
   const { parts, run } = attempt;
   const ids = [...new Set(named.map(({ id }) => id))];
-  const user = memoryUserOf(run.job);
-  const rows = await parts.files.ofRequest(run.job.organization_id, user, ids);
+  const rows = await parts.files.ofRequest(run.job.organization_id, userOf(attempt), ids);
   const bytes = rows.reduce((sum, row) => sum + Number(row.bytes), 0);
   const release = await parts.fileBytes.take(bytes, signal);
   try {

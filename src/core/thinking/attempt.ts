@@ -77,6 +77,10 @@ export interface ActiveGeneration {
   readonly scope: WaitScope;
 }
 
+/** The user for whom the job of an attempt works; null without one. */
+export const userOf = ({ run }: ThinkingAttempt): string | null =>
+  run.job.for_user === 1 ? run.job.user_id : null;
+
 /** Reports to the clients that follow the job. */
 export function report({ run }: ThinkingAttempt, report: Report): void {
   streamOf(run).add(report);

@@ -5,8 +5,7 @@
 import type { Egress } from '../../adapters/egress/guarded-fetch.ts';
 import { fileName } from '../../kernel/file-name.ts';
 import type { FileRow } from '../files/files.ts';
-import { memoryUserOf } from '../jobs/jobs.store.ts';
-import type { ThinkingAttempt } from './attempt.ts';
+import { type ThinkingAttempt, userOf } from './attempt.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 
 const fetchMs = 30_000;
@@ -17,10 +16,11 @@ let opened: { readonly list: string; readonly egress: Egress } | undefined;
 
 /** The file behind a url. Rejects with a ThinkingError. */
 export async function fetchFile(
-  { parts, run }: ThinkingAttempt,
+  attempt: ThinkingAttempt,
   url: string,
   signal: AbortSignal,
 ): Promise<FileRow> {
+  const { parts, run } = attempt;
   const { job } = run;
   const known = await parts.files.fetchedBy(job.id, url);
   if (known !== undefined) return known;
@@ -32,7 +32,7 @@ export async function fetchFile(
       const isTemporary = status >= 500 || status === 408 || status === 429;
       throw failed(url, `it was answered with status ${status}`, isTemporary);
     }
-    const owner = { organizationId: job.organization_id, userId: memoryUserOf(job) };
+    const owner = { organizationId: job.organization_id, userId: userOf(attempt) };
     const name = fileName(decodedPath(url));
     const from = { ...owner, jobId: job.id, sourceUrl: url };
     return await parts.files.create(from, name, pieces(body));

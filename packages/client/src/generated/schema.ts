@@ -4964,6 +4964,8 @@ export interface components {
         NewTask: {
             /** @description What the agent is to do. */
             task: string;
+            /** @description What the task is about: ids of files, or urls. */
+            files?: string[];
             /** @description A JSON Schema of the data that the answer is to be. */
             schema?: {
                 [key: string]: unknown;

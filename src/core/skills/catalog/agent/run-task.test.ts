@@ -15,6 +15,15 @@ test('the task is all that the user says, with all tools of the agent and what w
   expect(runTask.continuesConversations).toBe(true);
 });
 
+test('the files of a task go with it', async () => {
+  const model = fakeModel(() => 'A harbour.');
+
+  await tryThinking(runTask, { task: 'What is it?', files: ['https://example.com/a.png'] }, model);
+
+  expect(model.requests[0]).toMatchObject({ attachments: ['https://example.com/a.png'] });
+  expect(allows(runTask.parameters, { task: 'Look.', files: Array(21).fill('a') })).toBe(false);
+});
+
 test('with a schema the answer comes as data too', async () => {
   const schema = { type: 'object', properties: { chairs: { type: 'integer' } } };
   const model = fakeModel(() => ({ chairs: 3 }));
