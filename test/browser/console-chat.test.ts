@@ -87,7 +87,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     await page().getByRole('img', { name: 'other.png' }).waitFor();
     await page().getByRole('button', { name: 'Leave the file out' }).last().click();
     await say('What is it?');
-    await messages().getByText('A dot.').waitFor();
+    await messages().getByText('A dot.').first().waitFor();
 
     await messages().getByRole('img', { name: 'dot.png' }).waitFor();
     expect(await page().getByRole('img', { name: 'other.png' }).count()).toBe(0);
