@@ -101,7 +101,7 @@ test('a run waits without a slot for as long as the provider asks, and says so',
   scripted('later', () => {
     calls += 1;
     return calls === 1
-      ? { fault: { status: 429, headers: { 'retry-after': '12' } } }
+      ? { fault: { status: 429, headers: { 'retry-after': '22' } } }
       : { text: 'Now.' };
   });
   const thinker = await newThinker(world.platform, { model: 'busy/later' });
@@ -199,7 +199,7 @@ test('a provider that is down is probed, and its runs go on once it answers', as
   scripted('down', () => (isUp ? { text: 'Up.' } : { fault: { status: 500 } }));
   const thinker = await newThinker(world.platform, { model: 'down/down' });
   const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => thinker.begin(`Task ${n}`)));
-  await waitFor(async () => (await thinker.get('/api/jobs?status=waiting')).body.data.length >= 6, {
+  await waitFor(async () => (await thinker.get('/api/jobs?status=waiting')).body.data.length >= 1, {
     describe: 'runs wait',
   });
   const before = asked('down').length;

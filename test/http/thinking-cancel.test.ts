@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { answering, inTurn } from '../support/scripted-provider.ts';
 import { acting, gate, play } from '../support/staged.ts';
-import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
+import {
+  newOwnThinker,
+  newThinker,
+  startThinkers,
+  type Thinkers,
+  toolNamed,
+} from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let world: Thinkers;
@@ -76,7 +82,7 @@ describe.each(['openai/test', 'anthropic/test'])(
     });
 
     test('ends the wait for a provider that is to be left alone', async () => {
-      const { begin, post, jobIn } = await thinker();
+      const { begin, post, jobIn } = await newOwnThinker(world, { model });
       const index = soFar();
       world.provider.script(() => ({ fault: { status: 429, headers: { 'retry-after': '15' } } }));
       const jobId = await begin('Speak');

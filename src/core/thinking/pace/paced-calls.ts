@@ -10,7 +10,7 @@ import { pacedProviderOf } from './paced-provider.ts';
 import { pause } from './pause.ts';
 
 /** A call waits so long with its run loaded; for longer ones the run is unloaded. */
-export const shortWaitMs = 5_000;
+export const shortWaitMs = 10_000;
 /** Where another model can be asked, a moment this near is waited for: the other one's answer would differ. */
 const nearMs = 2_000;
 /** Shorter waits are not told of. */
