@@ -137,8 +137,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('button', { name: 'Cancel the job' }).click();
     await page.getByRole('row', { name: /Cancelled/ }).waitFor();
 
-    await page.getByRole('button', { name: 'Retry' }).click();
+    await page.getByRole('button', { name: 'Retry' }).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByRole('link', { name: job_id }).waitFor();
+    await page.getByText('Goes on from').waitFor();
     await expect.poll(() => page.url()).not.toContain(job_id);
     await page.getByRole('link', { name: 'Run with changes' }).click();
     await page.waitForURL(/\/skills\/staged\/v1.0\/play\?tab=run&from=/);

@@ -79,7 +79,7 @@ describe.skipIf(!installed)('a session of an API key with the scope text alone',
   const needs = (scopes: string) => new RegExp(`needs the scopes? ${scopes}`);
 
   test.each([
-    ['job', needs('util'), ['Retry']],
+    ['job', needs('util'), ['Resume', 'Retry']],
     ['schedule', needs('util'), ['Run now', 'Disable']],
     ['use', needs('budgets'), ['Edit budget']],
     ['trigger', needs('util'), ['Edit', 'Disable']],

@@ -242,7 +242,7 @@ describe.each(await engines())('on $name', (engine) => {
     const third = await speak(goOn(first, { input: '{"task":"three"}' }), 'third');
 
     const history = (jobId: string, { limit = 100, bytesMax = 1_000 } = {}) =>
-      world.conversations.dialogue(first.conversation_id, jobId, { limit, bytesMax });
+      world.conversations.dialogue(first.conversation_id, [jobId], { limit, bytesMax });
     const shown = async (jobId: string, bounds = {}) =>
       (await history(jobId, bounds)).messages.map(({ content, data }) =>
         data === null ? content : (JSON.parse(data) as DialogueMessage).text,

@@ -65,6 +65,7 @@ describe.each(await engines())('on $name', (engine) => {
         parent_step: null,
         depth: 0,
         retry_of: null,
+        resumes: null,
         input: '{"text":"hi"}',
         agent_overrides: null,
         instruction_values: null,

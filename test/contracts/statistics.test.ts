@@ -213,6 +213,7 @@ describe.each(await engines())('on $name', (engine) => {
           run_at: 1,
           expires_at: null,
           retry_of: null,
+          resumes: null,
           batch_id: null,
           job_key: null,
           input: '{}',

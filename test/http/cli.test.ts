@@ -207,6 +207,13 @@ describe('jobs', () => {
     const retried = JSON.parse(again.stdout);
     await mine(['cancel', retried.job_id]);
     expect(retried).toMatchObject({ job_id: id, status: 'queued' });
+    const { is_resumed } = JSON.parse(
+      (await mine(['jobs', 'show', retried.job_id, '--json'])).stdout,
+    );
+    expect(is_resumed).toBe(true);
+    const anew = JSON.parse((await mine(['retry', job, '--anew', '--no-wait', '--json'])).stdout);
+    await mine(['cancel', anew.job_id]);
+    expect(anew.conversation_id).not.toBe(retried.conversation_id);
   });
 
   test('an unknown job ends with code 1, a wrong key with 5, a wrong address with 4', async () => {

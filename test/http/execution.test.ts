@@ -221,6 +221,7 @@ describe('Prefer: wait=N', () => {
     finished_at: aTimestamp,
     duration_ms: expect.any(Number),
     retry_of: null,
+    is_resumed: false,
     agent_overrides: null,
     instruction_values: null,
     agent_version: null,

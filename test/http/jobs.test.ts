@@ -65,6 +65,7 @@ const fullFields = [
   ],
   ...[
     'retry_of',
+    'is_resumed',
     'batch_id',
     'waiting_for',
     'job_key',
@@ -134,6 +135,7 @@ describe('GET /api/jobs/:jobId', () => {
       finished_at: null,
       duration_ms: null,
       retry_of: null,
+      is_resumed: false,
       batch_id: null,
       waiting_for: null,
       job_key: null,

@@ -41,7 +41,7 @@ export interface ThinkingProcess {
   /** Runs a skill to its end; what is answered. */
   run(skill: string, input: unknown, headers?: Record<string, string>): Promise<Answer>;
   get(path: string): Promise<Answer>;
-  post(path: string): Promise<Answer>;
+  post(path: string, body?: object): Promise<Answer>;
   /** The stream of a job. */
   follow(jobId: string): Promise<Follower>;
   jobIn(jobId: string, ...statuses: string[]): Promise<Answer>;
@@ -135,7 +135,7 @@ export async function thinkingProcess(): Promise<ThinkingProcess> {
 
     run: (skill, input, headers) => platform().run(key, skill, input, headers),
     get,
-    post: (path) => platform().request('POST', path, { key }),
+    post: (path, body) => platform().request('POST', path, { key, ...(body && { body }) }),
     follow: (jobId) => follow(`${platform().url}/api/jobs/${jobId}/events`, { 'x-api-key': key }),
     jobIn: (jobId, ...statuses) => platform().jobIn(key, jobId, ...statuses),
 

@@ -84,4 +84,6 @@ export const jobDeliveriesQuery = (jobId: string) =>
 
 export const cancelJob = (jobId: string) => post('/api/jobs/{jobId}/cancel', { path: { jobId } });
 
-export const retryJob = (jobId: string) => post('/api/jobs/{jobId}/retry', { path: { jobId } });
+/** `resume` goes on from what the job has recorded. */
+export const retryJob = (jobId: string, resume: boolean) =>
+  post('/api/jobs/{jobId}/retry', { path: { jobId }, body: { resume } });

@@ -2,7 +2,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { type Job, retryJob } from '../api/jobs.ts';
 import { useMissingToRun } from '../skills/useMissingToRun.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
-import { Pencil, RotateCcw } from '../ui/icons.ts';
+import { Pencil, Play, RotateCcw } from '../ui/icons.ts';
 import { Permitted } from '../ui/NeedsScope.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { CancelJob } from './CancelJob.tsx';
@@ -14,11 +14,15 @@ export function JobActions({ job }: { job: Job }) {
   const missing = useMissingToRun(job);
   const isRetryable = status === 'failed' || status === 'cancelled';
   const retry = useAct({
-    act: () => retryJob(jobId),
+    act: (resume: boolean) => retryJob(jobId, resume),
     done: 'It runs again, as a new job',
     failed: 'It does not run again',
     changes: [['jobs', 'list']],
   });
+  const runAgain = (resume: boolean) =>
+    retry.mutate(resume, {
+      onSuccess: ({ job_id }) => void navigate({ to: '/jobs/$jobId', params: { jobId: job_id } }),
+    });
   return (
     <>
       <CancelJob job={job} />
@@ -34,15 +38,14 @@ export function JobActions({ job }: { job: Job }) {
         <Permitted missing={missing} act="A retry">
           <Button
             look="primary"
-            icon={<RotateCcw />}
+            icon={<Play />}
             busy={retry.isPending}
-            onClick={() =>
-              retry.mutate(undefined, {
-                onSuccess: ({ job_id }) =>
-                  void navigate({ to: '/jobs/$jobId', params: { jobId: job_id } }),
-              })
-            }
+            title="Goes on from what the job has recorded: nothing finished is done or paid again"
+            onClick={() => runAgain(true)}
           >
+            Resume
+          </Button>
+          <Button icon={<RotateCcw />} busy={retry.isPending} onClick={() => runAgain(false)}>
             Retry
           </Button>
         </Permitted>

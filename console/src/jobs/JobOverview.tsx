@@ -100,7 +100,7 @@ function Ids({ job }: { job: Job }) {
           <Id key="conversation" value={job.conversation_id} label="conversation id" />,
         ],
         job.retry_of !== null && [
-          'Retry of',
+          job.is_resumed ? 'Goes on from' : 'Retry of',
           <Link
             key="of"
             to="/jobs/$jobId"

@@ -24,7 +24,15 @@ function job(fields: Partial<Job> = {}): Job {
     waiting_for: null,
     ...{ batch_id: null, job_key: null, replaced_by: null, delivered_to: null },
     priority: 'normal',
-    ...{ input: {}, output: {}, error: null, progress: null, retry_of: null, duration_ms: 90 },
+    ...{
+      input: {},
+      output: {},
+      error: null,
+      progress: null,
+      retry_of: null,
+      is_resumed: false,
+      duration_ms: 90,
+    },
     ...{
       parent_job_id: null,
       resumed_at: null,

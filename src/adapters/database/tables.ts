@@ -365,6 +365,8 @@ export interface JobsTable extends SkillVersion {
   /** A job that has not begun by then is cancelled; null for one that does not expire. */
   expires_at: Generated<number | null>;
   retry_of: string | null;
+  /** When the first of the jobs was accepted from whose records it goes on, and their ids; null where it begins anew. */
+  resumes: Generated<string | null>;
   /** The batch with which it was accepted; null for other jobs. */
   batch_id: Generated<string | null>;
   /** The gate at which it waits for a place; null for a job that may begin when it is due. */

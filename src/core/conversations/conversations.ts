@@ -200,13 +200,13 @@ export class Conversations {
     };
   }
 
-  /** The newest messages of a conversation in the form that models take, without those of one job. */
+  /** The newest messages of a conversation in the form that models take, without those of some jobs. */
   dialogue(
     conversationId: string,
-    exceptJobId: string,
+    exceptJobIds: readonly string[],
     bounds: { limit: number; bytesMax: number },
   ) {
-    return listDialogue(this.#database.read, conversationId, exceptJobId, bounds);
+    return listDialogue(this.#database.read, conversationId, exceptJobIds, bounds);
   }
 
   /** Messages in the form that models take, by id; those of users have none. */

@@ -1,24 +1,28 @@
 /** The messages of a conversation as models are sent them. */
 import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../../adapters/database/database.ts';
-import { idIn } from '../../adapters/database/ids-in.ts';
+import { idIn, isIn } from '../../adapters/database/ids-in.ts';
 import { fittingRows } from '../../adapters/database/page-bytes.ts';
 import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type { Tables } from '../../adapters/database/tables.ts';
 
-const dialogueSizes = statement<{ conversation_id: string; job_id: string; limit: number }>()(
-  (db, p) =>
-    db
-      .selectFrom('messages')
-      .select(['id', sql<number>`octet_length(coalesce(data, content))`.as('bytes')])
-      .where('conversation_id', '=', p('conversation_id'))
-      .where('job_id', '<>', p('job_id'))
-      .where(isDialogue)
-      .orderBy('id', 'desc')
-      .limit(p('limit')),
+interface OfDialogue {
+  conversation_id: string;
+  exceptJobIds: readonly string[];
+}
+
+const dialogueSizes = statement<OfDialogue & { limit: number }>()((db, p, dialect) =>
+  db
+    .selectFrom('messages')
+    .select(['id', sql<number>`octet_length(coalesce(data, content))`.as('bytes')])
+    .where('conversation_id', '=', p('conversation_id'))
+    .where(sql<SqlBool>`not ${isIn(dialect, sql`job_id`, listOf(p, 'exceptJobIds'))}`)
+    .where(isDialogue)
+    .orderBy('id', 'desc')
+    .limit(p('limit')),
 );
 
-const dialogue = statement<{ conversation_id: string; job_id: string; oldest: string }>()((db, p) =>
+const dialogue = statement<OfDialogue & { oldest: string }>()((db, p, dialect) =>
   db
     .selectFrom('messages')
     .select((eb) => [
@@ -30,7 +34,7 @@ const dialogue = statement<{ conversation_id: string; job_id: string; oldest: st
     ])
     .where('conversation_id', '=', p('conversation_id'))
     .where('id', '>=', p('oldest'))
-    .where('job_id', '<>', p('job_id'))
+    .where(sql<SqlBool>`not ${isIn(dialect, sql`job_id`, listOf(p, 'exceptJobIds'))}`)
     .where(isDialogue)
     .orderBy('id'),
 );
@@ -60,10 +64,10 @@ const isDialogue = sql<SqlBool>`(role = 'user' or dialogue in (1, 3))`;
 export async function listDialogue(
   db: Handle,
   conversationId: string,
-  exceptJobId: string,
+  exceptJobIds: readonly string[],
   { limit, bytesMax }: { limit: number; bytesMax: number },
 ) {
-  const of = { conversation_id: conversationId, job_id: exceptJobId };
+  const of = { conversation_id: conversationId, exceptJobIds };
   const sizes = await db.all(dialogueSizes, { ...of, limit: limit + 1 });
   const newest = sizes.slice(0, limit);
   const kept = newest.slice(0, fittingRows(newest, bytesMax));

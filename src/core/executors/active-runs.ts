@@ -298,10 +298,20 @@ export class ActiveRuns {
 
 function runMessage({ id, accepted }: ActiveRun): string {
   const { skill, context, input, settings } = accepted.request;
-  const { jobId, agentId, conversationId, organizationId, attempt, now, path = '' } = context;
+  const {
+    jobId,
+    agentId,
+    conversationId,
+    organizationId,
+    attempt,
+    now,
+    path = '',
+    recordOf,
+  } = context;
   const tuple: ContextTuple = [
     ...([jobId, agentId, conversationId, organizationId] as const),
     ...([attempt, now, path] as const),
+    ...(recordOf === undefined ? ([] as const) : ([recordOf] as const)),
   ];
   // Between JSON tokens a line break is white space; within strings it is always escaped.
   const line = input.includes('\n') ? input.replaceAll('\n', ' ') : input;

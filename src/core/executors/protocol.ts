@@ -25,8 +25,11 @@ export type FailureCode = (typeof failureCodes)[number];
 export const messageRoles = ['user', 'assistant', 'system', 'tool'] as const;
 export type MessageRole = (typeof messageRoles)[number];
 
-/** jobId, agentId, conversationId, organizationId, attempt, now, path. */
-export type ContextTuple = readonly [string, string, string, string, number, number, string];
+/** jobId, agentId, conversationId, organizationId, attempt, now, path, and the job whose record it repeats if not its own. */
+export type ContextTuple = readonly [
+  ...(readonly [string, string, string, string, number, number, string]),
+  recordOf?: string,
+];
 
 /** Why an answer could not be given; carried to the skill as an error with these fields. */
 export interface Refusal {

@@ -22,6 +22,8 @@ export interface RunRequest {
     readonly now: number;
     /** Where in its job it runs: absent for the job's own run, the path of the part for a tool's. */
     readonly path?: string;
+    /** The job whose record it repeats first, where it is another one. */
+    readonly recordOf?: string | undefined;
   };
   /** Milliseconds from the moment at which an executor starts it. */
   readonly timeoutMs: number;

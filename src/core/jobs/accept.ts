@@ -40,6 +40,7 @@ import {
 } from './jobs.store.ts';
 import { messageText } from './message-text.ts';
 import { queueOf, sendHint } from './queues.ts';
+import { listGoneOn, takeOverRecord } from './resumed-jobs.ts';
 import type { Settler } from './settle.ts';
 import { type JobTiming, timesOf } from './timing.ts';
 import type { Admission } from './turns/admission.ts';
@@ -67,6 +68,8 @@ export interface WorkRequest {
   readonly agentOverrides?: string | null | undefined;
   /** The job that this one repeats. */
   readonly retryOf: string | null;
+  /** From which jobs' records it goes on (`taken-over.ts`); the last of them is `retryOf`. */
+  readonly resumes?: string;
   /** The job whose run starts this one; it is committed together with that job's step. */
   readonly parent?: Parent;
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
@@ -119,7 +122,9 @@ export type Acceptance =
   /** As many jobs wait in the conversation as may. */
   | { readonly kind: 'conversation_full' }
   /** The conversation that it continues is another user's. */
-  | { readonly kind: 'other_user' };
+  | { readonly kind: 'other_user' }
+  /** The conversation has gone on since the job whose record it would go on from. */
+  | { readonly kind: 'gone_on' };
 
 export class Acceptor {
   readonly context: Context;
@@ -180,12 +185,16 @@ async function acceptAll(
     const later = ofAllRounds.filter(hasJobKey).map((request) => newJob(request, now, held));
     await settler.parts.places.lockGatesOf(tx, [...made, ...later], jobKeys.earlierJobs());
   }
+  const goneOn = await listGoneOn(tx, requests);
   const acceptances: Acceptance[] = [];
   const jobs: NewJob[] = [];
   for (let i = 0; i < made.length; i++) {
     const job = made[i] as NewJob;
     const request = requests[i] as WorkRequest;
-    const first = acceptanceOf(request, job, held, keys);
+    const isGoneOn = job.resumes !== null && goneOn.has(job.retry_of ?? '');
+    const first: Acceptance = isGoneOn
+      ? { kind: 'gone_on' }
+      : acceptanceOf(request, job, held, keys);
     const acceptance = first.kind === 'accepted' ? withJobKey(first, request, job, jobKeys) : first;
     acceptances.push(acceptance);
     if (first.kind !== 'accepted') continue;
@@ -207,6 +216,7 @@ async function acceptAll(
   const placed = await jobKeys?.record(tx, settler, context.queue);
   if (jobs.length === 0) return acceptances;
   const claimed = await admission.recordNew(tx, jobs, now, placed);
+  for (const job of jobs) if (job.resumes !== null) await takeOverRecord(tx, job);
   const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
   await recordBeginnings(tx, begun, jobs, now, writer);
   const changes: JobCountChanges = jobs.map((kind) => ({
@@ -330,6 +340,7 @@ function newJob(request: WorkRequest, now: number, held: HeldConversations): New
     run_at: now,
     expires_at: null,
     retry_of: request.retryOf,
+    resumes: request.resumes ?? null,
     batch_id: request.batchId ?? null,
     job_key: request.jobKey?.key ?? null,
     input: request.input,
@@ -368,7 +379,9 @@ function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey)
   return { kind: 'replayed', job: earlier.job };
 }
 
-const isInTurn = ({ held_by }: NewJob) => !held_by || !isOfConversation(held_by);
+/** Whether the input is a message of the user now. That of a resumed job is in the conversation already. */
+const isToldInput = ({ held_by, resumes }: NewJob) =>
+  resumes === null && (!held_by || !isOfConversation(held_by));
 
 /** Records the conversations that jobs begin, and the user's message of each job. */
 async function recordBeginnings(
@@ -387,7 +400,7 @@ async function recordBeginnings(
   await addMessages(
     tx,
     // One that waits in its conversation gets its message when it is let go.
-    jobs.filter(isInTurn).map((job) => ({
+    jobs.filter(isToldInput).map((job) => ({
       conversation_id: job.conversation_id,
       job_id: job.id,
       role: 'user',

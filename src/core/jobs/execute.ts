@@ -326,7 +326,7 @@ function fingerprintOf(skill: Skill, agentId: string, input: unknown, options: s
 }
 
 /**
- * `409 conflict` for a conversation with an active run (docs/decisions/conversations.md), or of another user.
+ * `422 job_not_retryable` for a record that is not resumed, `409 conflict` for a conversation with an active run (docs/decisions/conversations.md), or of another user.
  * Throws nothing for other acceptances.
  */
 export function refuseContinuing(
@@ -345,6 +345,12 @@ export function refuseContinuing(
       `As many messages wait in the conversation ${id} as may: ${waitingMax}, or ${waitingBytesMax} bytes. Wait for one of them, or cancel one`,
     );
   }
+  if (acceptance.kind === 'gone_on') {
+    throw new PlatformError(
+      'job_not_retryable',
+      `The conversation ${id} has gone on since, or another job goes on from this one: resume the last job of the conversation, or run this one again from the beginning`,
+    );
+  }
   if (acceptance.kind === 'other_user') {
     throw new PlatformError(
       'conflict',
@@ -355,7 +361,7 @@ export function refuseContinuing(
 
 type Continued = Exclude<
   Acceptance,
-  { kind: 'conversation_active' | 'conversation_full' | 'other_user' }
+  { kind: 'conversation_active' | 'conversation_full' | 'other_user' | 'gone_on' }
 >;
 
 /** How a request to run a skill was answered. */

@@ -57,6 +57,7 @@ export function jobView(row: ShownJob, tokens: TokenSums) {
     queue: queueOf(row.trigger_type),
     priority: priorities[row.priority] ?? 'normal',
     retry_of: row.retry_of,
+    is_resumed: row.resumes !== null,
     batch_id: row.batch_id,
     waiting_for: row.held_by === null ? null : waitingFor(row.held_by),
     job_key: row.job_key,

@@ -107,14 +107,31 @@ const cancelSchema = {
     ...apiRefusals('not_found', 'job_not_cancellable'),
   },
 };
+const RetryOptions = Type.Object(
+  {
+    resume: Type.Optional(
+      Type.Boolean({ description: 'Whether it goes on from what the job has recorded.' }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    title: 'JobRetry',
+    description: 'Where a retry begins.',
+    examples: [{ resume: true }],
+  },
+);
 const retrySchema = {
   ...operation,
   operationId: 'retryJob',
   summary: 'Run a failed or cancelled job again',
   description:
+    'With resume the new job goes on in the same conversation from what the old one has recorded: finished turns, tools, ' +
+    'steps and waits are not repeated and not charged again. Without it, or without a body, the input runs again from the beginning. ' +
+    'A job is resumed once, and only while its conversation has not gone on. ' +
     'Needs the scopes of the skill. With API_KEY_PERMISSIONS=strict the retry of a job that continued a conversation ' +
     'needs the scope conversations too.',
   params,
+  body: RetryOptions,
   response: {
     202: {
       ...ListedJob,
@@ -128,6 +145,7 @@ const retrySchema = {
       'conflict',
       'job_not_retryable',
       'agent_paused',
+      ...bodyRefusals,
     ),
   },
 };
@@ -224,9 +242,11 @@ export function jobRoutes(
     const job = await jobs.cancel(callerOf(request).organizationId, request.params.jobId);
     return reply.status(job.status === 'cancelled' ? 200 : 202).send(job);
   });
-  const retryOptions = { config: acceptingWork, onRequest, schema: retrySchema };
+  const preValidation = withBody;
+  const retryOptions = { config: acceptingWork, onRequest, preValidation, schema: retrySchema };
   server.post('/api/jobs/:jobId/retry', retryOptions, async (request, reply) => {
-    const job = await jobs.retry(callerOf(request), request.params.jobId);
+    const { resume = false } = request.body;
+    const job = await jobs.retry(callerOf(request), request.params.jobId, resume);
     reply.status(202).header('location', `/api/jobs/${job.id}`);
     return jobSummary(job, 'queued');
   });
@@ -249,6 +269,11 @@ export function jobRoutes(
     const events = jobs.events(organizationId, request.params.jobId, range, signal);
     await sendEvents(reply, asServerSent(events, hiddenEvents(request, isStrict)));
   });
+}
+
+/** A retry from the beginning needs no body. */
+async function withBody(request: FastifyRequest): Promise<void> {
+  request.body ??= {};
 }
 
 function changeRoute(server: Server, jobs: Jobs) {

@@ -180,6 +180,7 @@ const completedJob = {
   queue: 'skill-execution',
   priority: 'normal',
   retry_of: null,
+  is_resumed: false,
   batch_id: null,
   waiting_for: null,
   job_key: null,
@@ -220,6 +221,9 @@ export const FullJob = Type.Object(
     queue: Words(queueNames),
     priority: Words(priorities),
     retry_of: Nullable(Id),
+    is_resumed: Type.Boolean({
+      description: 'Whether it goes on from what the job of retry_of has recorded.',
+    }),
     batch_id: {
       ...Nullable(Id),
       description: 'The batch with which it was accepted; null for other jobs.',

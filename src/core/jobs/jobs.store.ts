@@ -32,6 +32,7 @@ export const claimedColumns = [
   'run_at',
   'expires_at',
   'retry_of',
+  'resumes',
   'batch_id',
   'job_key',
   'epoch',
@@ -154,7 +155,8 @@ function newRow(
     ...job,
     status: isClaimed ? 'active' : 'queued',
     attempt: isClaimed ? 1 : 0,
-    epoch: isClaimed ? 1 : 0,
+    // A claim reads records from the second epoch on.
+    epoch: isClaimed || job.resumes !== null ? 1 : 0,
     claimed_by: isClaimed ? by : 0,
     begun: isClaimed ? -1 : 0,
     due_at: isClaimed ? leaseUntil : job.run_at,

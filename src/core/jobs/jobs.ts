@@ -142,10 +142,10 @@ export class Jobs {
     return retryMany({ ...this.parts, context: this.context }, caller, command, hits);
   }
 
-  /** Runs a failed or cancelled job's input again, as a new job. */
-  async retry(caller: Caller, id: string): Promise<AcceptedJob> {
+  /** Runs a failed or cancelled job's input again, as a new job; `isResumed` goes on from the record. */
+  async retry(caller: Caller, id: string, isResumed = false): Promise<AcceptedJob> {
     const job = await this.find(caller.organizationId, id);
-    return (await retryJob(this.context, this.parts, caller, job)).job;
+    return (await retryJob(this.context, this.parts, caller, job, { isResumed })).job;
   }
 }
 

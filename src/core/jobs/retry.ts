@@ -1,9 +1,10 @@
-/** Retry: accepts a failed or cancelled job's input again, as a new job. */
+/** Retry: accepts a failed or cancelled job's input again, as a new job, which may go on from the record of the old one. */
 
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { userNameIn } from '../agents/instruction-values.ts';
 import type { Context } from '../context/context.ts';
+import { jobsOnRecord, resumedFrom } from '../journal/taken-over.ts';
 import { lookupOf } from '../skills/registry.ts';
 import type { AcceptedJob, WorkRequest } from './accept.ts';
 import {
@@ -14,13 +15,18 @@ import {
 } from './execute.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
+import { resumesMax } from './resumed-jobs.ts';
 
 export async function retryJob(
   { config }: Context,
   { skills, agents, conversations, acceptor }: JobsParts,
   caller: Caller,
   job: JobRow,
-  options: { readonly idempotency?: WorkRequest['idempotency'] } = {},
+  options: {
+    readonly idempotency?: WorkRequest['idempotency'];
+    /** Whether it goes on from the record, in the same conversation. */
+    readonly isResumed?: boolean;
+  } = {},
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
   const skill = skills.active(...lookupOf(caller.organizationId, job));
   const agent = await agents.stateOf(caller.organizationId, job.agent_id);
@@ -30,7 +36,9 @@ export async function retryJob(
     job.erased_at === null
       ? await conversations.find(caller.organizationId, job.conversation_id)
       : null;
-  const isContinued = conversation !== null && conversation.created_at < job.created_at;
+  const isContinued =
+    conversation !== null &&
+    (options.isResumed === true || conversation.created_at < job.created_at);
   if (isContinued) {
     requireConversationScope(config, caller);
     // An agent does not continue a conversation that a deleted agent of the same id began.
@@ -43,6 +51,11 @@ export async function retryJob(
   }
   if (conversation === null) {
     throw new PlatformError('job_not_retryable', 'The input of the job was erased');
+  }
+  const resumes = options.isResumed ? resumedFrom(job) : undefined;
+  if (resumes !== undefined && jobsOnRecord(job).length > resumesMax) {
+    const message = `The job goes on from ${resumesMax} others: run it again from the beginning`;
+    throw new PlatformError('job_not_retryable', message);
   }
   // The version may have been changed in place since.
   refuseInvalid(skill, JSON.parse(job.input));
@@ -62,6 +75,7 @@ export async function retryJob(
     input: job.input,
     agentOverrides: job.agent_overrides,
     retryOf: job.id,
+    ...(resumes === undefined ? {} : { resumes }),
     idempotency: options.idempotency,
     // A continued conversation is continued again; a job that began its own begins a new one.
     ...(isContinued ? { conversationId: conversation.id } : {}),

@@ -19,6 +19,8 @@ export interface JournalJob {
   readonly skill_name: string;
   readonly skill_version: string;
   readonly created_at: number;
+  /** The jobs that it goes on from; null for none. */
+  readonly resumes: string | null;
   /** JSON: fields of the agent that it has instead of the saved ones. */
   readonly agent_overrides: string | null;
   /** JSON: the values that its instructions are filled with, as recorded before this claim. */

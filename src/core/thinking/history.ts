@@ -1,5 +1,6 @@
 /** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
+import { jobsOnRecord } from '../journal/taken-over.ts';
 import { type AttachingTo, attached } from './attachments.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
 import { type Summary, summaryText } from './compaction-plan.ts';
@@ -33,9 +34,13 @@ export async function historyBefore(
   task: string,
   to: AttachingTo,
 ): Promise<History> {
-  const { conversation_id, id } = attempt.run.job;
+  const { job } = attempt.run;
   const { conversations } = attempt.parts;
-  const { messages, isCut } = await conversations.dialogue(conversation_id, id, bounds);
+  const { messages, isCut } = await conversations.dialogue(
+    job.conversation_id,
+    jobsOnRecord(job),
+    bounds,
+  );
   const entries = messages.map((row): HistoryEntry => ({ id: row.id, message: messageOf(row) }));
   const { kept: unsummarized, summary } = afterSummary(entries);
   if (isCut && (summary === undefined || unsummarized.length === entries.length)) {

@@ -1,6 +1,7 @@
 /** The messages that have steered a request to a model, as they are on record. */
 import type { Handle } from '../../adapters/database/database.ts';
 import type { DialogueMessage } from '../../adapters/models/model.ts';
+import { jobsOnRecord } from '../journal/taken-over.ts';
 import { listSteered } from './steered.store.ts';
 
 export type UserMessage = Extract<DialogueMessage, { role: 'user' }>;
@@ -15,11 +16,11 @@ export interface SteeredEntry extends UserMessage {
 /** The messages that have steered a request, by the turn after which they were said. */
 export async function steeredAfter(
   db: Handle,
-  job: { readonly id: string; readonly conversation_id: string },
+  job: { readonly id: string; readonly conversation_id: string; readonly resumes: string | null },
   generation: string,
 ): Promise<ReadonlyMap<number, readonly UserMessage[]>> {
-  const { id: job_id, conversation_id } = job;
-  const rows = await listSteered(db, { conversation_id, job_id });
+  const { conversation_id } = job;
+  const rows = await listSteered(db, { conversation_id, job_ids: jobsOnRecord(job) });
   const entries = rows
     .map(({ data }) => JSON.parse(data as string) as SteeredEntry)
     .filter((entry) => entry.generation === generation);

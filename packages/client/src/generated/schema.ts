@@ -3946,6 +3946,8 @@ export interface components {
             /** @enum {string} */
             priority: "high" | "normal" | "low";
             retry_of: string | null;
+            /** @description Whether it goes on from what the job of retry_of has recorded. */
+            is_resumed: boolean;
             /** @description The batch with which it was accepted; null for other jobs. */
             batch_id: string | null;
             /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request", or the provider of models, such as "openai: rate limit, next try at 2026-01-01T00:05:00.000Z"; null for a job that waits for none. */
@@ -3986,6 +3988,11 @@ export interface components {
              * @enum {string}
              */
             priority?: "high" | "normal" | "low";
+        };
+        /** @description Where a retry begins. */
+        JobRetry: {
+            /** @description Whether it goes on from what the job has recorded. */
+            resume?: boolean;
         };
         ListedJob: {
             /** Format: uuid */
@@ -8107,7 +8114,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobRetry"];
+            };
+        };
         responses: {
             202: {
                 headers: {

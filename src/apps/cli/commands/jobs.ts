@@ -22,6 +22,10 @@ interface JobListOptions extends ListOptions {
   readonly user?: string;
 }
 
+interface RetryOptions extends ApiOptions, AwaitOptions {
+  readonly anew?: boolean;
+}
+
 export function addJobCommands(program: Command, io: Io): void {
   const jobs = defineCommand(program, 'jobs', {
     about: 'list jobs, show one, cancel or repeat many',
@@ -40,12 +44,17 @@ export function addJobCommands(program: Command, io: Io): void {
     examples: ['cancel 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
   }).action((id: string, options: ApiOptions) => cancelJob(io, id, options));
   const retry = defineApiCommand(program, 'retry <job>', {
-    about: 'run a failed or cancelled job again, as a new job, and print its output',
-    examples: ['retry 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11 --follow'],
-  });
-  withAwaiting(retry).action(async (id: string, options: ApiOptions & AwaitOptions) => {
+    about:
+      'go on from what a failed or cancelled job has recorded, as a new job, and print its output',
+    examples: [
+      'retry 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11 --follow',
+      'retry 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11 --anew',
+    ],
+  }).option('--anew', 'run it from the beginning instead, in a conversation of its own');
+  withAwaiting(retry).action(async (id: string, options: RetryOptions) => {
     const client = connect(io, options);
-    const request = { method: 'POST' as const, path: path`/api/jobs/${id}/retry` };
+    const body = { resume: options.anew !== true };
+    const request = { method: 'POST' as const, path: path`/api/jobs/${id}/retry`, body };
     await awaitJob(io, client, await client.request<ListedJob>(request), options);
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Identifiers that are the same in each attempt at a job and each replay, and different for all other jobs,
- * parts, steps and calls: made of where in the job they are asked for.
+ * Identifiers that are the same in each attempt at a job, each replay and each job that goes on from it, and different for
+ * all other jobs, parts, steps and calls: made of where in the job they are asked for.
  */
 import { createHash } from '../../../kernel/create-hash.ts';
 import type { Part } from './part.ts';
@@ -8,9 +8,13 @@ import { scopeOf } from './step-scope.ts';
 
 /** What a step gives to the systems that it changes, so that they recognize a repetition. */
 export function idempotencyKeyOf(part: Part, name: string, nth: number): string {
-  const [jobId] = part.run.context;
-  const place = JSON.stringify([jobId, part.path, name, nth]);
+  const place = JSON.stringify([recordOf(part), part.path, name, nth]);
   return createHash('sha256').update(place).digest('base64url');
+}
+
+/** The first job of the record. */
+function recordOf({ run: { context } }: Part): string {
+  return context[7] ?? context[0];
 }
 
 /** The namespace of our ids of version 5 (RFC 9562), a random UUID. */
@@ -21,8 +25,7 @@ export function makeUuid(part: Part): string {
   const scope = scopeOf(part);
   const counter = scope ?? part;
   counter.uuids += 1;
-  const [jobId] = part.run.context;
-  const place = [jobId, part.path, scope?.idempotencyKey ?? null, counter.uuids];
+  const place = [recordOf(part), part.path, scope?.idempotencyKey ?? null, counter.uuids];
   const digest = createHash('sha1').update(namespace).update(JSON.stringify(place)).digest();
   digest.writeUInt8((digest.readUInt8(6) & 0x0f) | 0x50, 6);
   digest.writeUInt8((digest.readUInt8(8) & 0x3f) | 0x80, 8);

@@ -8,6 +8,7 @@ import type { RunStarter } from '../../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../../executors/run.ts';
 import { Journal } from '../../journal/journal.ts';
 import { JournalFault, type Records } from '../../journal/records.ts';
+import { jobsOnRecord, recordedSince } from '../../journal/taken-over.ts';
 import type { WaitKinds } from '../../journal/wait-kinds.ts';
 import type { RunMemories, RunMemory } from '../../memories/run-memory.ts';
 import type { SkillRegistry } from '../../skills/registry.ts';
@@ -84,7 +85,8 @@ export function newAttempt(runs: Runs, job: ClaimedJob): Attempt {
       organizationId: job.organization_id,
       attempt: job.attempt,
       // The same for each attempt, so that what a run makes of it is the same.
-      now: job.created_at,
+      now: recordedSince(job),
+      ...(job.resumes === null ? {} : { recordOf: jobsOnRecord(job)[0] }),
     },
     endsAt: Number.POSITIVE_INFINITY,
     handle: undefined,
