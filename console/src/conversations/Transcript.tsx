@@ -1,5 +1,14 @@
 import { useQueries } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import {
+  Bot,
+  FoldVertical,
+  type LucideIcon,
+  Pencil,
+  RotateCcw,
+  Settings2,
+  User,
+} from 'lucide-react';
 import { Fragment, type ReactNode } from 'react';
 import type { Message, TokenUsage } from '../api/conversations.ts';
 import { hasEnded, type JobListItem, type JobStep, jobStepsQuery } from '../api/jobs.ts';
@@ -10,7 +19,6 @@ import { Markdown } from '../markdown/Markdown.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
 import { classes } from '../ui/classes.ts';
-import { Bot, FoldVertical, type Icon, Pencil, RotateCcw, Settings2, User } from '../ui/icons.ts';
 import { textLink } from '../ui/Links.tsx';
 import { moneyText } from '../ui/Money.ts';
 import { countText, Time } from '../ui/Time.tsx';
@@ -41,7 +49,7 @@ type OnAnew = (
 /** Details of a turn's messages from its steps. */
 type StepOf = (messageId: string) => { step: JobStep; usage: StepUsage | undefined } | undefined;
 
-const speakers: Record<string, { name: string; icon: Icon; look: string }> = {
+const speakers: Record<string, { name: string; icon: LucideIcon; look: string }> = {
   user: { name: 'User', icon: User, look: 'bg-accent-soft text-accent-text' },
   assistant: { name: 'Assistant', icon: Bot, look: 'bg-good-soft text-good-text' },
   summary: { name: 'Summary of what was before', icon: FoldVertical, look: 'bg-sunken text-muted' },

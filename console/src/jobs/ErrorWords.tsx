@@ -1,4 +1,4 @@
-import { CircleAlert } from '../ui/icons.ts';
+import { CircleAlert } from 'lucide-react';
 import { Tag } from '../ui/Status.tsx';
 import { meaningOf } from './words.ts';
 

@@ -1,5 +1,3 @@
-import { IconButton } from '../ui/Button.tsx';
-import { classes } from '../ui/classes.ts';
 import {
   Brain,
   Check,
@@ -10,7 +8,7 @@ import {
   Clock,
   CornerDownRight,
   FoldVertical,
-  type Icon,
+  type LucideIcon,
   Moon,
   Play,
   Radio,
@@ -18,10 +16,12 @@ import {
   SquarePlus,
   UserCheck,
   Wrench,
-} from '../ui/icons.ts';
+} from 'lucide-react';
+import { IconButton } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
 import type { Span } from './spans.ts';
 
-const icons: Record<Span['kind'], Icon> = {
+const icons: Record<Span['kind'], LucideIcon> = {
   accepted: CircleDot,
   queued: Clock,
   attempt: Play,

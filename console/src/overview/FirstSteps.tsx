@@ -1,10 +1,10 @@
 import { Link } from '@tanstack/react-router';
+import { CalendarClock, KeyRound, type LucideIcon, Play, Send } from 'lucide-react';
 import { useIsAdministrator } from '../shell/session.ts';
-import { CalendarClock, type Icon, KeyRound, Play, Send } from '../ui/icons.ts';
 import { Section } from '../ui/Page.tsx';
 
 interface Step {
-  readonly icon: Icon;
+  readonly icon: LucideIcon;
   readonly title: string;
   readonly about: string;
   readonly to: string;

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { Ban } from 'lucide-react';
 import { useState } from 'react';
 import { apiKeysQuery, stateOf } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
@@ -9,7 +10,6 @@ import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
 import { useSession } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
-import { Ban } from '../ui/icons.ts';
 import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';

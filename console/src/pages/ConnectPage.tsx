@@ -1,4 +1,5 @@
 import { getRouteApi } from '@tanstack/react-router';
+import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import { mcpClients } from '../connect/clients.ts';
 import { NewApiKey } from '../forms/NewApiKey.tsx';
@@ -6,7 +7,6 @@ import { SecretField } from '../forms/SecretField.tsx';
 import { useIsAdministrator } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
-import { Plus } from '../ui/icons.ts';
 import { Page, Section } from '../ui/Page.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 

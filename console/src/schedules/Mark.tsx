@@ -1,25 +1,25 @@
 import { Link } from '@tanstack/react-router';
-import type { ScheduledRun } from '../api/schedules.ts';
-import { classes } from '../ui/classes.ts';
 import {
   Ban,
   Check,
   CircleDashed,
   Clock,
   FileWarning,
-  type Icon,
   KeyRound,
   Layers,
   Loader,
+  type LucideIcon,
   Pause,
   Puzzle,
   ShieldX,
   X,
-} from '../ui/icons.ts';
+} from 'lucide-react';
+import type { ScheduledRun } from '../api/schedules.ts';
+import { classes } from '../ui/classes.ts';
 import type { Tone } from '../ui/Status.tsx';
 import { type Fate, fateOf, fateTone, runWords } from './outcomes.ts';
 
-const icons: Record<Fate, Icon> = {
+const icons: Record<Fate, LucideIcon> = {
   completed: Check,
   failed: X,
   cancelled: Ban,

@@ -1,21 +1,13 @@
 /** What the palette finds, and how. */
 import { useQueries, useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
-import { agentsQuery } from '../api/agents.ts';
-import { apiKeysQuery } from '../api/api-keys.ts';
-import { schedulesQuery } from '../api/schedules.ts';
-import { skillsQuery } from '../api/skills.ts';
-import { triggersQuery } from '../api/triggers.ts';
-import { webhooksQuery } from '../api/webhooks.ts';
-import { timetableText } from '../schedules/zones.ts';
 import {
   Bot,
   Brain,
   CalendarClock,
-  type Icon,
   KeyRound,
   ListChecks,
   LogOut,
+  type LucideIcon,
   MessagesSquare,
   Monitor,
   Moon,
@@ -25,7 +17,15 @@ import {
   Send,
   Sun,
   Zap,
-} from '../ui/icons.ts';
+} from 'lucide-react';
+import { useMemo } from 'react';
+import { agentsQuery } from '../api/agents.ts';
+import { apiKeysQuery } from '../api/api-keys.ts';
+import { schedulesQuery } from '../api/schedules.ts';
+import { skillsQuery } from '../api/skills.ts';
+import { triggersQuery } from '../api/triggers.ts';
+import { webhooksQuery } from '../api/webhooks.ts';
+import { timetableText } from '../schedules/zones.ts';
 import { listedSkillPath, skillPath } from '../ui/Pickers.tsx';
 import { creating } from '../ui/useCreating.ts';
 import { hasWords } from '../ui/words.ts';
@@ -39,7 +39,7 @@ export interface Found {
   readonly label: string;
   /** What kind of thing it is. */
   readonly about: string;
-  readonly icon: Icon;
+  readonly icon: LucideIcon;
   /** Its link or its action. */
   readonly go:
     | { readonly to: string; readonly search?: Readonly<Record<string, string>> }

@@ -1,7 +1,5 @@
 /** Where one can go, in the order of the menu. */
 
-import type { ComponentType } from 'react';
-import { PendingCount } from '../approvals/PendingCount.tsx';
 import {
   Activity,
   Bot,
@@ -10,9 +8,9 @@ import {
   CalendarClock,
   FileJson,
   Hourglass,
-  type Icon,
   KeyRound,
   ListChecks,
+  type LucideIcon,
   MessagesSquare,
   Plug,
   Puzzle,
@@ -21,13 +19,15 @@ import {
   UserCheck,
   UserKey,
   Zap,
-} from '../ui/icons.ts';
+} from 'lucide-react';
+import type { ComponentType } from 'react';
+import { PendingCount } from '../approvals/PendingCount.tsx';
 import type { Needed } from './session.ts';
 
 export interface Place extends Needed {
   readonly label: string;
   readonly to: string;
-  readonly icon: Icon;
+  readonly icon: LucideIcon;
   /** Beside its name: how much there is to do. */
   readonly Count?: ComponentType;
 }

@@ -1,7 +1,7 @@
-import { BookOpen, BookText, Braces, ChartLine, ExternalLink, type Icon } from '../ui/icons.ts';
+import { BookOpen, BookText, Braces, ChartLine, ExternalLink, type LucideIcon } from 'lucide-react';
 import { Section } from '../ui/Page.tsx';
 
-const references: readonly [href: string, icon: Icon, label: string, about: string][] = [
+const references: readonly [href: string, icon: LucideIcon, label: string, about: string][] = [
   ['/docs/guide/', BookText, 'Guides', 'From the first skill to production'],
   ['/docs', BookOpen, 'API reference', 'Every operation, to read and to try'],
   ['/openapi.json', Braces, 'OpenAPI document', 'The same for programs that write clients'],

@@ -588,7 +588,11 @@ export interface JobsApi {
   /** Cancel a job: `POST /api/jobs/{jobId}/cancel`. */
   cancel(jobId: string, options?: CallOptions): Promise<Schemas['Job']>;
   /** Run a failed or cancelled job again: `POST /api/jobs/{jobId}/retry`. */
-  retry(jobId: string, options?: CallOptions): Promise<Schemas['ListedJob']>;
+  retry(
+    jobId: string,
+    body: Schemas['JobRetry'],
+    options?: CallOptions,
+  ): Promise<Schemas['ListedJob']>;
   /** List the steps of a job: calls of models, their tools, called skills, named steps, waits: `GET /api/jobs/{jobId}/steps`. */
   listSteps(
     jobId: string,
@@ -1598,6 +1602,7 @@ export const operationTable: OperationTable = {
       verb: 'POST',
       path: '/api/jobs/{jobId}/retry',
       credential: 'key',
+      input: 'body',
       result: 'json',
     },
     listSteps: {

@@ -3989,7 +3989,6 @@ export interface components {
              */
             priority?: "high" | "normal" | "low";
         };
-        /** @description Where a retry begins. */
         JobRetry: {
             /** @description Whether it goes on from what the job has recorded. */
             resume?: boolean;
@@ -8114,6 +8113,7 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description Where a retry begins. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["JobRetry"];
