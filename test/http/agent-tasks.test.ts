@@ -85,7 +85,7 @@ test.each([
     const refused = await post(tasks, { task: 'x', schema });
 
     expectInvalid(refused, 'schema');
-    expect(refused.body.error.details[0].issue).toMatch(issue);
+    expect(refused.body.details[0].issue).toMatch(issue);
     const trial = { agent: { instructions: 'x' }, input: { task: 'x', schema } };
     expectInvalid(await post('/api/agents/thinker/trials', trial), 'input.schema');
     expect((await get('/api/jobs')).body.total).toBe(0);

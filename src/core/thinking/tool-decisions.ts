@@ -14,10 +14,8 @@ import { stopped } from './thinking-error.ts';
 import { failed, type Refused } from './tool-waits.ts';
 import type { SkillUse } from './tools.ts';
 
-/** Longest time of one decision, with all its conditions. */
-const decisionMs = 10_000;
-/** How often a condition is tried while too many others wait, and the delay in between. */
-const triesMax = 3;
+/** Longest time of one decision, with all its conditions, and with waiting while others are evaluated. */
+const decisionMs = 30_000;
 const retryMs = 500;
 
 /** The decision about a call; null where no rule concerns the tool. */
@@ -59,7 +57,7 @@ async function firstDecision(
   const endsAt = performance.now() + decisionMs;
   for (const rule of use.rules) {
     const { number, then, message = null } = rule;
-    const held = performance.now() > endsAt ? late : await holds(active, rule, context);
+    const held = await holds(active, rule, context, endsAt);
     if (held === true) return { rule: number, then, message, fault: null };
     if (held !== false) return { rule: number, then: 'refuse', message: null, fault: held.fault };
   }
@@ -74,12 +72,13 @@ async function holds(
   { attempt, generation }: ActiveGeneration,
   { number, when }: NumberedRule,
   context: object,
+  endsAt: number,
 ): Promise<boolean | { readonly fault: string }> {
   if (when === undefined) return true;
   const { expressions } = attempt.parts;
   const { organization_id } = attempt.run.job;
   const { signal } = generation.call;
-  for (let tries = 1; ; tries++) {
+  while (performance.now() < endsAt) {
     try {
       const field = `tool_rules.${number - 1}.when`;
       const value = await expressions.evaluate(organization_id, when, context, field);
@@ -89,12 +88,12 @@ async function holds(
     } catch (error) {
       if (!(error instanceof PlatformError)) throw error;
       if (!isUnavailable(error)) return { fault: `failed: ${faultOf(error)}` };
-      if (tries === triesMax) return late;
       await elapsed(retryMs, undefined, { signal }).catch(() => {
         throw stopped();
       });
     }
   }
+  return late;
 }
 
 const faultOf = ({ extras, message }: PlatformError) => extras.details?.[0]?.issue ?? message;
