@@ -205,6 +205,43 @@ describe('the tokens of a tree of agents', () => {
     });
   });
 
+  test('are left to the first of several tasks at a time where they become scarce, so that it finishes', async () => {
+    const team = await newThinker(small.platform, { instructions: 'You are lead.' });
+    await team.post('/api/agents', {
+      id: 'researcher',
+      instructions: 'You are researcher.',
+      skills: ['text/*'],
+    });
+    await team.put('/api/agents/thinker', { agents: ['researcher'] });
+    const heavy = { prompt: 3_000, completion: 500 };
+    const count = { name: 'text__word-count__v1_0', input: { text: 'a b' } };
+    small.provider.script((request) => {
+      if (request.system.startsWith('You are lead.')) {
+        if (request.toolResults.length > 0) return { text: 'Done.', usage };
+        const tasks = ['One', 'Two', 'Three', 'Four'];
+        return {
+          toolCalls: tasks.map((task, i) => ({
+            name: 'agent__researcher',
+            input: { task },
+            id: `call_${i}`,
+          })),
+          usage,
+        };
+      }
+      // Each task takes six turns: 21,000 of the 48,000 tokens that the four have together.
+      const turns = request.messages.filter(({ role }) => role === 'assistant').length;
+      return turns < 5 ? { toolCalls: [count], usage: heavy } : { text: 'Found.', usage: heavy };
+    });
+
+    const job = await team.task('Go');
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Done.' } });
+    expect(job.total_token_stats.total_tokens).toBeLessThanOrEqual(tokensMax);
+    const { body } = await team.get('/api/jobs?agent_id=researcher');
+    const first = body.data.toSorted((a: Body, b: Body) => (a.job_id < b.job_id ? -1 : 1))[0];
+    expect(first.status).toBe('completed');
+  });
+
   test('of one job are not those of the next one, and agents alone have what they had', async () => {
     const team = await newThinker(small.platform, { instructions: 'You are lead.' });
     await team.post('/api/agents', { id: 'researcher', instructions: 'You are researcher.' });

@@ -27,6 +27,8 @@ export interface TreeUse {
   readonly used: number;
   /** Reserved by calls under way. */
   readonly held: number;
+  /** The oldest job that the top has started for another agent and that has not ended; null without any. */
+  readonly oldest: string | null;
 }
 
 /**
@@ -46,12 +48,16 @@ export async function readTreeUse(
     dialect === 'sqlite'
       ? sql`cross join job_steps as step on step.job_id = job.id`
       : sql`cross join lateral (select * from job_steps where job_id = job.id) as step`;
-  const { rows } = await sql<{ [K in keyof TreeUse]: number | string | null }>`
+  const { rows } = await sql<
+    { [K in Exclude<keyof TreeUse, 'oldest'>]: number | string | null } & Pick<TreeUse, 'oldest'>
+  >`
     with recursive tree(id) as (
       select id from jobs where parent_job_id = ${id} and agent_id <> ${agent_id}
       union all select child.id from tree ${children}
     )
     select (select count(*) from tree) as jobs,
+      (select min(id) from jobs where parent_job_id = ${id} and agent_id <> ${agent_id}
+        and status in ('queued', 'active', 'waiting')) as oldest,
       sum(case when status = 'active' then 0 else
         coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) + estimated end) as used,
       sum(case when status = 'active' then reserved else 0 end) as held
@@ -62,5 +68,6 @@ export async function readTreeUse(
     jobs: Number(use?.jobs ?? 0),
     used: Number(use?.used ?? 0),
     held: Number(use?.held ?? 0),
+    oldest: use?.oldest ?? null,
   };
 }

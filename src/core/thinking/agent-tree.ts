@@ -9,23 +9,37 @@ import type { BudgetState } from '../usage/reservation-rule.ts';
 
 /** The share of the tokens for the agents below the root: the root needs the rest to report their results. */
 const shareBelow = 0.8;
+/** Of what is left, the part that later tasks leave to the first one that has not ended, so that this one can finish. */
+const shareOfFirst = 0.5;
 
-/** The root of the agent tree that the first job belongs to. `jobs` is a job followed by its ancestors. */
-export function topOf(jobs: readonly JobAndAgent[]): JobAndAgent | undefined {
-  const top = jobs.findLastIndex(({ agent_id }, i) => i > 0 && jobs[i - 1]?.agent_id !== agent_id);
-  return jobs[Math.max(0, top)];
+/** The place of a job in a tree of agents. */
+export interface TreePlace {
+  readonly top: JobAndAgent;
+  /** The job that the top has started, to which the job belongs: it or one above it. Null for the top. */
+  readonly branch: string | null;
+}
+
+/** The place of the first job in its tree of agents. `jobs` is a job followed by its ancestors. */
+export function placeInTree(jobs: readonly JobAndAgent[]): TreePlace | undefined {
+  const index = jobs.findLastIndex(
+    ({ agent_id }, i) => i > 0 && jobs[i - 1]?.agent_id !== agent_id,
+  );
+  const top = jobs[Math.max(0, index)];
+  return top && { top, branch: jobs[index - 1]?.id ?? null };
 }
 
 /** The limit for a call of a job in the tree, which may use `treeTokensMax`, as a budget; empty while the tree has one agent only. */
 export async function treeState(
   db: Handle,
   treeTokensMax: number,
-  top: JobAndAgent,
-  jobId: string,
+  { top, branch }: TreePlace,
 ): Promise<BudgetState[]> {
-  const { jobs, used, held } = await readTreeUse(db, top);
+  const { jobs, used, held, oldest } = await readTreeUse(db, top);
   if (jobs === 0) return [];
-  const isTop = top.id === jobId;
-  const limit = isTop ? treeTokensMax : Math.floor(treeTokensMax * shareBelow);
+  const below = Math.floor(treeTokensMax * shareBelow);
+  const isFirst = branch === oldest || oldest === null;
+  const left = Math.max(0, below - used);
+  const limitBelow = isFirst ? below : below - Math.floor(left * shareOfFirst);
+  const limit = branch === null ? treeTokensMax : limitBelow;
   return [{ owner: { kind: 'tree', id: top.id }, period: null, unit: 'tokens', limit, used, held }];
 }

@@ -20,7 +20,7 @@ import type { Conversations } from '../conversations/conversations.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import { maySummarize, noteFailedSummary, noteSummary } from '../conversations/summary-tries.ts';
 import type { RunMessage } from '../jobs/settle-effects.ts';
-import { type JobAndAgent, listJobsAbove } from '../journal/agent-tree-queries.ts';
+import { listJobsAbove } from '../journal/agent-tree-queries.ts';
 import { costsOf, countsOf } from '../journal/call-costs.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
@@ -41,7 +41,7 @@ import { activeStep, endedStep, type JournalJob, type StepError } from '../journ
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { ReservationNeed } from '../usage/reservation-rule.ts';
 import { charge, reserve, type UsageOwner } from '../usage/reservations.ts';
-import { topOf, treeState } from './agent-tree.ts';
+import { placeInTree, type TreePlace, treeState } from './agent-tree.ts';
 import type { Summary } from './compaction-plan.ts';
 import {
   type CallCost,
@@ -140,8 +140,8 @@ export class Generations {
   readonly job: JournalJob;
   /** The owners whose budgets pay for the calls of the job. */
   readonly #owners: () => Promise<UsageOwner[]>;
-  /** The job at the top of the tree of agents in which the job works. */
-  readonly #top: () => Promise<JobAndAgent>;
+  /** The place of the job in its tree of agents. */
+  readonly #place: () => Promise<TreePlace>;
   /** The version of the agent that this claim has recorded of the job. */
   #agentVersion: number | null = null;
   /** Generations that this claim has opened. */
@@ -157,7 +157,7 @@ export class Generations {
     this.journal = journal;
     this.job = job;
     this.#owners = lazily(async () => ownersOf(read, job, await above()));
-    this.#top = lazily(async () => topOf(await above()) ?? job);
+    this.#place = lazily(async () => placeInTree(await above()) ?? { top: job, branch: null });
   }
 
   /**
@@ -216,10 +216,10 @@ export class Generations {
     const { config } = parts.context;
     const counter = await journal.numbers();
     const owners = await this.#owners();
-    const top = await this.#top();
-    const isInTree = request.mayDelegate || top.id !== job.id;
+    const place = await this.#place();
+    const isInTree = request.mayDelegate || place.branch !== null;
     const readBounds = async (tx: Transaction) =>
-      isInTree ? treeState(tx, config.agentTokensMax, top, job.id) : [];
+      isInTree ? treeState(tx, config.agentTokensMax, place) : [];
     const now = journal.clock.now();
     const price = parts.prices.at(model, now) ?? null;
     let n: number | undefined;
