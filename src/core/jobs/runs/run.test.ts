@@ -29,7 +29,7 @@ test('a first report that is made while the thinking ends is recorded before the
     })),
     reports: { open: () => stream } as unknown as Reports,
   });
-  const run = start({ id: 'a', started_at: 1 } as ClaimedJob);
+  const run = start({ id: 'a', started_at: 1, created_at: 0, resumes: null } as ClaimedJob);
   await handlers().onAsk('generate', {}, new AbortController().signal, null);
   let hasEnded = false;
 
@@ -48,7 +48,13 @@ test('a run that asks its memory alone leaves no steps to be ended', async () =>
       begin: () => ({ ask: async () => 'remembered' }) as Partial<RunMemory> as RunMemory,
     } as Partial<RunMemories> as RunMemories,
   });
-  const run = start({ id: 'a', started_at: 1, epoch: 1 } as ClaimedJob);
+  const run = start({
+    id: 'a',
+    started_at: 1,
+    epoch: 1,
+    created_at: 0,
+    resumes: null,
+  } as ClaimedJob);
   const ask = (kind: string) => handlers().onAsk(kind, {}, new AbortController().signal, null);
 
   expect(await ask('recall')).toBe('remembered');

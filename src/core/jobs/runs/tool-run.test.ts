@@ -26,7 +26,7 @@ test.each([
     },
     places: { limits: { gatesOf: () => [] } },
   } as unknown as Runs;
-  const attempt = newAttempt(parts, { id: 'a' } as ClaimedJob);
+  const attempt = newAttempt(parts, { id: 'a', created_at: 0, resumes: null } as ClaimedJob);
   const call = { skill: 'test/v1.0/tool', input: '{}', isOnce, wasInterrupted: false };
   const { signal } = new AbortController();
 
@@ -55,7 +55,7 @@ test.each([
     places: { limits: { gatesOf: () => [] } },
   } as unknown as Runs;
   await runToolSkill(
-    newAttempt(parts, { id: 'a' } as ClaimedJob),
+    newAttempt(parts, { id: 'a', created_at: 0, resumes: null } as ClaimedJob),
     { skill: 'test/v1.0/tool', input, isOnce: false, wasInterrupted: false },
     wholeRun,
     new AbortController().signal,
@@ -86,7 +86,7 @@ test.each([
     } as unknown as Runs;
     const call = { skill: 'mcp-a/v1.0/tool', input: '{}', isOnce: false, wasInterrupted: true };
     const result = await runToolSkill(
-      newAttempt(parts, { id: 'a' } as ClaimedJob),
+      newAttempt(parts, { id: 'a', created_at: 0, resumes: null } as ClaimedJob),
       call,
       wholeRun,
       new AbortController().signal,
