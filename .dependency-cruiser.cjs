@@ -231,7 +231,7 @@ module.exports = {
       name: 'resolvable',
       severity: 'error',
       // What these need is installed when they run.
-      from: { pathNot: '^bench/(peers|tools)/' },
+      from: { pathNot: '^(bench/(peers|tools)|docs/[.]vitepress)/' },
       to: { couldNotResolve: true },
     },
     {
