@@ -177,28 +177,26 @@ async function readUpTo({ parts }: ThinkingAttempt, row: FileRow, max: number): 
   return Buffer.concat(pieces).subarray(0, max);
 }
 
-/** The messages of a call with the contents of their files, and what drops these again. */
-interface Loaded {
+/** What is sent in a call, and to which model. */
+interface FilesOfCall {
   readonly messages: readonly DialogueMessage[];
-  release(): void;
+  readonly model: string;
+  readonly takesFiles: boolean;
+  readonly signal: AbortSignal;
 }
 
 /**
- * Reads the files of messages for a call: within the bytes that all calls of the process may hold at a time. A model that
- * sees no pictures is told of them.
+ * Makes a call with the contents of the files of its messages, which count until it ends within the bytes that all calls of the
+ * process may hold at a time. A model that sees no pictures is told of them.
  */
-export async function loaded(
+export async function withFiles<T>(
   attempt: ThinkingAttempt,
-  messages: readonly DialogueMessage[],
-  model: string,
-  takesFiles: boolean,
-  signal: AbortSignal,
-): Promise<Loaded> {
+  { messages, model, takesFiles, signal }: FilesOfCall,
+  makeCall: (messages: readonly DialogueMessage[]) => Promise<T>,
+): Promise<T> {
   const named = messages.flatMap((message) => filesIn(message));
-  if (named.length === 0) return { messages, release: () => {} };
-  if (!takesFiles) {
-    return { messages: messages.map((one) => withoutFiles(one, model)), release: () => {} };
-  }
+  if (named.length === 0) return makeCall(messages);
+  if (!takesFiles) return makeCall(messages.map((one) => withoutFiles(one, model)));
   const { parts, run } = attempt;
   const ids = [...new Set(named.map(({ id }) => id))];
   const rows = await parts.files.ofRequest(run.job.organization_id, userOf(attempt), ids);
@@ -211,10 +209,9 @@ export async function loaded(
       const about = { name: row.name, mediaType: row.media_type };
       contents.set(row.id, { ...about, base64: read.toString('base64') });
     }
-    return { messages: messages.map((one) => withContents(one, contents)), release };
-  } catch (error) {
+    return await makeCall(messages.map((one) => withContents(one, contents)));
+  } finally {
     release();
-    throw error;
   }
 }
 

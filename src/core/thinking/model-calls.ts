@@ -16,7 +16,7 @@ import {
 import { speaksChat } from '../../adapters/models/providers.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
-import { filesIn, loaded } from './attachments.ts';
+import { filesIn, withFiles } from './attachments.ts';
 import {
   type ActiveGeneration,
   log,
@@ -315,26 +315,27 @@ async function stream(
     report(attempt, { type: 'token', data: { step: call.n, text } }),
   );
   const { signal } = generation.call;
-  const files = await loaded(attempt, messages, model, taken.takesFiles, signal);
+  const { takesFiles } = taken;
   try {
-    return await noted(attempt, model, settings, () =>
-      attempt.parts.models.call({
-        ...generation.call,
-        temperature: taken.temperature,
-        effort: taken.effort,
-        thinking: taken.thinking,
-        schema: taken.takesSchema ? generation.call.schema : undefined,
-        model,
-        settings,
-        messages: isLast && tools.length > 0 ? withLastTurnNote(files.messages) : files.messages,
-        tools: taken.takesTools ? tools : [],
-        mustAnswer: isLast,
-        maxOutputTokens: Math.min(call.output, taken.outputTokens),
-        onText: (text) => batches.add(text),
-      }),
+    return await withFiles(attempt, { messages, model, takesFiles, signal }, (sent) =>
+      noted(attempt, model, settings, () =>
+        attempt.parts.models.call({
+          ...generation.call,
+          temperature: taken.temperature,
+          effort: taken.effort,
+          thinking: taken.thinking,
+          schema: taken.takesSchema ? generation.call.schema : undefined,
+          model,
+          settings,
+          messages: isLast && tools.length > 0 ? withLastTurnNote(sent) : sent,
+          tools: taken.takesTools ? tools : [],
+          mustAnswer: isLast,
+          maxOutputTokens: Math.min(call.output, taken.outputTokens),
+          onText: (text) => batches.add(text),
+        }),
+      ),
     );
   } finally {
-    files.release();
     batches.end();
   }
 }

@@ -3,7 +3,7 @@ import { stopped } from './thinking-error.ts';
 
 interface Waiting {
   readonly places: number;
-  readonly begin: () => void;
+  readonly taken: PromiseWithResolvers<void>;
 }
 
 export class Places {
@@ -32,17 +32,17 @@ export class Places {
   }
 
   async #wait(places: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting: Waiting = { places, begin: resolve };
+    const taken = Promise.withResolvers<void>();
+    const waiting: Waiting = { places, taken };
     const abandon = () => {
       const at = this.#waiting.indexOf(waiting);
       if (at >= 0) this.#waiting.splice(at, 1);
-      reject(stopped());
+      taken.reject(stopped());
       this.#beginNext();
     };
     this.#waiting.push(waiting);
     signal.addEventListener('abort', abandon, { once: true });
-    await promise.finally(() => signal.removeEventListener('abort', abandon));
+    await taken.promise.finally(() => signal.removeEventListener('abort', abandon));
   }
 
   #beginNext(): void {
@@ -51,7 +51,7 @@ export class Places {
       if (next === undefined || this.#taken + next.places > this.#max) return;
       this.#waiting.shift();
       this.#taken += next.places;
-      next.begin();
+      next.taken.resolve();
     }
   }
 }
