@@ -53,7 +53,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     const { page } = world;
     await world.open('/agents');
     await page.getByRole('button', { name: 'New agent' }).click();
-    await dialog().getByLabel('Id').fill('No Spaces');
+    await dialog().getByRole('textbox', { name: 'Id', exact: true }).fill('No Spaces');
     await dialog().getByRole('combobox', { name: 'Skills' }).fill('text/');
     await page.getByRole('option', { name: /^text\/\*/ }).click();
     await page.keyboard.type('own/v1.0/skill');
@@ -66,12 +66,12 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByRole('combobox', { name: 'Ask before' }).fill('text/');
     await page.getByRole('option', { name: /^text\/\*/ }).click();
     // Elsewhere in the dialog, so that the choices close.
-    await dialog().getByLabel('Id').click();
+    await dialog().getByRole('textbox', { name: 'Id', exact: true }).click();
     await page.getByRole('listbox').waitFor({ state: 'hidden' });
     await dialog().getByRole('button', { name: 'Create agent' }).click();
     await dialog().getByRole('alert').waitFor();
     await isSound();
-    await dialog().getByLabel('Id').fill('harbour');
+    await dialog().getByRole('textbox', { name: 'Id', exact: true }).fill('harbour');
     await dialog().getByRole('button', { name: 'Create agent' }).click();
     await titled('harbour');
     expect(await api('GET', '/api/agents/harbour')).toMatchObject({
@@ -125,7 +125,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await api('POST', '/api/agents', { id: 'researcher', model: 'ollama/qwen3' });
     await world.open('/agents');
     await page.getByRole('button', { name: 'New agent' }).click();
-    await dialog().getByLabel('Id').fill('pilot');
+    await dialog().getByRole('textbox', { name: 'Id', exact: true }).fill('pilot');
     await dialog().getByRole('combobox', { name: 'Agents' }).fill('resea');
     await page.getByRole('option', { name: /^researcher/ }).click();
     await dialog().getByLabel('Description').fill('Brings ships in');
