@@ -37,11 +37,11 @@ const support = { 'x-agent-id': 'support' };
 const emptyAtRest: Record<string, string> = {
   write_probes: 'a probe of the disk is deleted at once',
 };
-/** Tables that came after a dump was made. */
-/** Those of files. */
+/** The tables of files. */
 const ofFiles = ['file_blobs', 'file_garbage', 'file_totals', 'files'] as const;
+/** Tables that came after a dump was made. */
 const laterThan: Record<string, readonly string[]> = {
-  '0022-calls-within-calls': ofFiles,
+  '0022-calls-within-calls': [...ofFiles, 'provider_paces'],
   '0071-keys-of-jobs': [
     'batches',
     ...ofFiles,

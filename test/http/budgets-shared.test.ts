@@ -207,7 +207,7 @@ test.each([
 
 test('a repeated attempt does not pay for a shorter answer again', async () => {
   const world = await startWorld();
-  const thinker = await newThinker(world.platform);
+  const thinker = await newThinker(world.platform, { model_settings: { wait_for_provider: 0 } });
   await setBudget(thinker, { tokens_per_day: 14_000 });
   const down: Reply = { fault: { status: 503, headers: { 'retry-after-ms': '1' } } };
   world.provider.script((request) =>

@@ -154,7 +154,7 @@ test('a job whose every model failed says what each of them said', async () => {
     ],
   ];
   for (const [replies, { code, attempt }] of cases) {
-    const thinker = await fallen('openai/first');
+    const thinker = await fallen('openai/first', { model_settings: { wait_for_provider: 0 } });
     scripted(replies);
 
     const job = await thinker.task('Think');

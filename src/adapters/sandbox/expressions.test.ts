@@ -278,7 +278,7 @@ describe('many mappings', () => {
 
     await expect(late).rejects.toMatchObject({
       code: 'service_unavailable',
-      message: 'The mapping could not be evaluated in time',
+      message: 'The expression could not be evaluated in time',
       extras: { retryAfter: 1 },
     });
     expect(await value('1')).toBe(1);

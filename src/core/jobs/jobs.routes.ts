@@ -273,7 +273,7 @@ export function jobRoutes(
 
 /** A retry from the beginning needs no body. */
 async function withBody(request: FastifyRequest): Promise<void> {
-  request.body ??= {};
+  if (request.body === undefined) request.body = {};
 }
 
 function changeRoute(server: Server, jobs: Jobs) {

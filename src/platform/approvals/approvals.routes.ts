@@ -102,7 +102,7 @@ async function admitNext(request: FastifyRequest): Promise<void> {
 
 /** A decision without a reason needs no body. */
 async function withBody(request: FastifyRequest): Promise<void> {
-  request.body ??= {};
+  if (request.body === undefined) request.body = {};
 }
 
 function deciderOf(request: FastifyRequest): Decider {
