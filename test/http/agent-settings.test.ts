@@ -77,7 +77,9 @@ test.each([
   ['first_byte_timeout_ms', 'it sent nothing for 1 s'],
   ['timeout_ms', 'took longer than 1 s'],
 ])('a call that exceeds %s ends the attempt, which is repeated', async (name, words) => {
-  const thinker = await newThinker(world.platform, { model_settings: { [name]: 1_000 } });
+  const thinker = await newThinker(world.platform, {
+    model_settings: { [name]: 1_000, wait_for_provider: 0 },
+  });
   const never = new Promise(() => {});
   const before = world.provider.requests.length;
   world.provider.script(({ index }) =>

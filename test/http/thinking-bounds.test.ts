@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
+import {
+  newOwnThinker,
+  newThinker,
+  startThinkers,
+  type Thinkers,
+  toolNamed,
+} from '../support/thinkers.ts';
 
 const tokensMax = 2_000;
 let world: Thinkers;
@@ -80,9 +86,12 @@ describe('a run that asks for more tokens than AGENT_TOKENS_MAX', () => {
 const logsOf = (events: readonly { event: string; data: { message: string } }[]) =>
   events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
 
+/** Its jobs do not wait for a provider: an attempt ends, and the next one asks again. */
+const impatient = { model_settings: { wait_for_provider: 0 } };
+
 describe('calls that a provider may charge', () => {
   test('is not asked for a third time in an attempt, nor for a fourth time in a job', async () => {
-    const { task, steps } = await newThinker(world.platform);
+    const { task, steps } = await newOwnThinker(world, impatient);
     world.provider.script(() => ({ text: 'Once upon a time', fault: 'cut' }));
 
     const job = await task('Think');
@@ -99,7 +108,7 @@ describe('calls that a provider may charge', () => {
   });
 
   test('is asked for once in an attempt where the provider falls silent', async () => {
-    const { task, steps } = await newThinker(world.platform);
+    const { task, steps } = await newOwnThinker(world, impatient);
     const hold = { after: 1, until: new Promise(() => {}) };
     world.provider.script(() => ({ text: 'Once upon a time', hold }));
 
@@ -117,7 +126,7 @@ describe('calls that a provider may charge', () => {
   });
 
   test('is counted where reasoning used it up before an answer, which fails the job', async () => {
-    const { task, steps } = await newThinker(world.platform);
+    const { task, steps } = await newOwnThinker(world, {});
     const usage = { prompt: 20, completion: 64 };
     const thinking = { text: 'Let me think of everything', signature: '' };
     world.provider.script(() => ({ thinking, finish: 'length', usage }));

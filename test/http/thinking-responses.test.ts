@@ -44,7 +44,7 @@ test('an agent calls tools with the effort that it is set to', async () => {
 test('a repeated attempt carries the recorded reasoning on', async () => {
   const thinker = await newThinker(world.platform, {
     model,
-    model_settings: { first_byte_timeout_ms: 1_000 },
+    model_settings: { first_byte_timeout_ms: 1_000, wait_for_provider: 0 },
   });
   const before = world.provider.requests.length;
   const script: Script = ({ index }) => {
@@ -74,7 +74,7 @@ test('an answer of JSON, a refusal and an error are those of the other protocols
   expect(lastBody().text.format).toMatchObject({ type: 'json_schema', schema, strict: true });
 
   world.provider.script(answering('I cannot.', { isRefusal: true }));
-  expect(await task('Two?')).toMatchObject({ output: { answer: 'I cannot.' } });
+  expect(await task('Two?')).toMatchObject({ status: 'failed', error: { code: 'model_refused' } });
 
   world.provider.script(() => ({ fault: { status: 400 } }));
   expect(await task('Three?')).toMatchObject({ status: 'failed' });
