@@ -25,7 +25,8 @@ export const countProviderWaits = allRows<{ organization_id: string | null; limi
       .where(isOpen)
       .where('jobs.status', '=', sql.lit('waiting'))
       .where(
-        sql<SqlBool>`(${p('organization_id')} is null or jobs.organization_id = ${p('organization_id')})`,
+        // PostgreSQL knows no type of a value that is compared with nothing else.
+        sql<SqlBool>`(cast(${p('organization_id')} as text) is null or jobs.organization_id = ${p('organization_id')})`,
       )
       .limit(p('limit'))
       .as('open');
