@@ -4,7 +4,7 @@
  */
 import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
-import type { AssistantMessage, FileContent, ToolCall } from './model.ts';
+import type { AssistantMessage, DialogueMessage, FileContent, ToolCall } from './model.ts';
 
 /** What a provider requires back with a part, by the name of who made it: `{anthropic: {signature: …}}`. */
 export type Signed = Readonly<Record<string, Json>>;
@@ -34,6 +34,28 @@ export interface CallPart {
 
 /** Characters of invalid arguments that a later request repeats. */
 const invalidInputMax = 1_000;
+
+/** What one side of a dialogue says at a time. */
+export interface Turn {
+  readonly role: 'user' | 'assistant';
+  readonly content: Json[];
+}
+
+/** Turns of the user and of the model take turns: results of tools are the user's. A message without content is left out. */
+export function turnsOf(
+  messages: readonly DialogueMessage[],
+  contentOf: (message: DialogueMessage) => readonly Json[],
+): Turn[] {
+  const turns: Turn[] = [];
+  for (const message of messages) {
+    const role = message.role === 'assistant' ? 'assistant' : 'user';
+    const content = contentOf(message);
+    const last = turns.at(-1);
+    if (last?.role === role) last.content.push(...content);
+    else if (content.length > 0) turns.push({ role, content: [...content] });
+  }
+  return turns;
+}
 
 /** The parts of a turn for a model; empty for an answer of nothing, which some providers reject. */
 export function partsOfTurn(model: string, message: AssistantMessage): TurnPart[] {

@@ -9,11 +9,13 @@ import {
   acceptableInputText,
   acceptableName,
   partsOfTurn,
+  type Turn,
   type TurnPart,
+  turnsOf,
 } from '../prompt.ts';
 import type { Protocol } from '../protocol.ts';
 import { ConverseReader } from './converse-reader.ts';
-import { thinkingFor } from './messages-settings.ts';
+import { thinkingFor, threeLevels } from './messages-settings.ts';
 import { nineCharactersOf } from './mistral.ts';
 import { bearerOf } from './open-ai.ts';
 
@@ -37,7 +39,7 @@ function bodyOf(given: ModelCall, name: string): Json {
   const call = given.mustAnswer ? { ...given, tools: [] } : given;
   const { temperature, tools } = call;
   const caches = /anthropic\.claude-/.test(name);
-  const turns = turnsOf(call, name);
+  const turns = turnsOf(call.messages, (message) => blocksOf(call, name, message));
   if (caches && (tools.length > 0 || turns.length > 1)) markCachedTurns(turns);
   const system = call.system === '' ? [] : [{ text: call.system }, ...(caches ? [cachePoint] : [])];
   return {
@@ -68,29 +70,10 @@ function effortOf(call: ModelCall, name: string): Json | undefined {
     return { thinking, output_config: ownEffort && { effort: ownEffort } };
   }
   if (effort === 'none') return undefined;
-  const isLow = effort === 'minimal' || effort === 'low';
-  const level = isLow || effort === 'medium' ? (isLow ? 'low' : 'medium') : 'high';
+  const level = threeLevels[effort];
   if (name.includes('openai.gpt-oss')) return { reasoning_effort: level };
   if (!/amazon\.nova-2/.test(name)) return undefined;
   return { reasoningConfig: { type: 'enabled', maxReasoningEffort: level } };
-}
-
-interface Turn {
-  readonly role: 'user' | 'assistant';
-  readonly content: Json[];
-}
-
-/** Turns of the user and of the model take turns: results of tools are the user's. */
-function turnsOf(call: ModelCall, name: string): Turn[] {
-  const turns: Turn[] = [];
-  for (const message of call.messages) {
-    const role = message.role === 'assistant' ? 'assistant' : 'user';
-    const content = blocksOf(call, name, message);
-    const last = turns.at(-1);
-    if (last?.role === role) last.content.push(...content);
-    else if (content.length > 0) turns.push({ role, content });
-  }
-  return turns;
 }
 
 function blocksOf(call: ModelCall, name: string, message: DialogueMessage): Json[] {

@@ -1,10 +1,10 @@
 /** Gemini: Google's `generateContent`. */
 import { type Json, objectOf } from '../../../kernel/json.ts';
-import type { AssistantMessage, DialogueMessage, Effort, ModelCall } from '../model.ts';
-import { acceptableInput, acceptableName, partsOfTurn } from '../prompt.ts';
+import type { AssistantMessage, DialogueMessage, ModelCall } from '../model.ts';
+import { acceptableInput, acceptableName, partsOfTurn, turnsOf } from '../prompt.ts';
 import type { Protocol } from '../protocol.ts';
 import { GeminiReader } from './gemini-reader.ts';
-import { thoughtsOf } from './messages-settings.ts';
+import { thoughtsOf, threeLevels } from './messages-settings.ts';
 import { isObjectSchema } from './sent-schemas.ts';
 
 export const gemini: Protocol = {
@@ -42,41 +42,22 @@ function declarationOf({ name, description, parameters }: ModelCall['tools'][num
   return { name, description, parametersJsonSchema: parameters };
 }
 
-const levels: Readonly<Record<Effort, string>> = {
-  none: 'low',
-  minimal: 'low',
-  low: 'low',
-  medium: 'medium',
-  high: 'high',
-  xhigh: 'high',
-  max: 'high',
-};
-
 function thinkingOf({ effort, thinking, maxOutputTokens }: ModelCall): Json | undefined {
   if (effort === undefined) return undefined;
-  if (thinking === 'adaptive') return { thinkingLevel: levels[effort] };
+  if (thinking === 'adaptive') return { thinkingLevel: threeLevels[effort] };
   return { thinkingBudget: effort === 'none' ? 0 : thoughtsOf(effort, maxOutputTokens) };
 }
 
-interface Turn {
-  readonly role: 'user' | 'model';
-  readonly parts: Json[];
-}
-
-/** Results of tools are turns of the user; results of one turn are one. */
-function contentsOf({ model, messages, thinking }: ModelCall): Turn[] {
-  const contents: Turn[] = [];
-  for (const message of messages) {
-    const role = message.role === 'assistant' ? 'model' : 'user';
-    const parts =
-      message.role === 'assistant'
-        ? partsOf(model, message, thinking === 'adaptive')
-        : inputPartsOf(message);
-    const last = contents.at(-1);
-    if (last?.role === role) last.parts.push(...parts);
-    else if (parts.length > 0) contents.push({ role, parts });
-  }
-  return contents;
+function contentsOf({ model, messages, thinking }: ModelCall): Json[] {
+  const turns = turnsOf(messages, (message) =>
+    message.role === 'assistant'
+      ? partsOf(model, message, thinking === 'adaptive')
+      : inputPartsOf(message),
+  );
+  return turns.map(({ role, content }) => ({
+    role: role === 'assistant' ? 'model' : role,
+    parts: content,
+  }));
 }
 
 function inputPartsOf(message: Exclude<DialogueMessage, AssistantMessage>): Json[] {

@@ -21,6 +21,17 @@ const thinkingTokens = { min: 1_024, max: 24_000 };
 /** The least tokens that remain for the text of the answer. */
 const spokenMin = 256;
 
+/** The efforts of models that know three. */
+export const threeLevels: Readonly<Record<Effort, 'low' | 'medium' | 'high'>> = {
+  none: 'low',
+  minimal: 'low',
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'high',
+  max: 'high',
+};
+
 interface Thinking {
   readonly thinking?:
     | { readonly type: 'adaptive' | 'disabled' }

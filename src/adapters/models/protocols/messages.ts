@@ -7,6 +7,8 @@ import {
   acceptableName,
   isPicture,
   partsOfTurn,
+  type Turn,
+  turnsOf,
 } from '../prompt.ts';
 import type { Protocol } from '../protocol.ts';
 import { MessagesReader } from './messages-reader.ts';
@@ -34,7 +36,9 @@ function bodyOf(call: ModelCall, name: string): Json {
   const format = schema && outputSchema(schema);
   const config = { effort, format: format && { type: 'json_schema', schema: format } };
   const tools = call.tools.map(toolOf);
-  const turns = turnsOf(call);
+  const turns = turnsOf(call.messages, (message) =>
+    message.role === 'assistant' ? blocksOf(call.model, message) : inputBlocksOf(message),
+  );
   markCachedParts(tools, turns);
   return {
     model: name,
@@ -52,25 +56,6 @@ function bodyOf(call: ModelCall, name: string): Json {
 
 function toolOf({ name, description, parameters }: ModelCall['tools'][number]): Json {
   return { name, description, input_schema: parameters };
-}
-
-interface Turn {
-  readonly role: 'user' | 'assistant';
-  readonly content: Json[];
-}
-
-/** Turns of the user and of the model take turns: results of tools are the user's. */
-function turnsOf({ model, messages }: ModelCall): Turn[] {
-  const turns: Turn[] = [];
-  for (const message of messages) {
-    const role = message.role === 'assistant' ? 'assistant' : 'user';
-    const content =
-      message.role === 'assistant' ? blocksOf(model, message) : inputBlocksOf(message);
-    const last = turns.at(-1);
-    if (last?.role === role) last.content.push(...content);
-    else if (content.length > 0) turns.push({ role, content });
-  }
-  return turns;
 }
 
 function inputBlocksOf(message: Exclude<DialogueMessage, AssistantMessage>): Json[] {
