@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { retryAfterMaxMs, retryAfterOf } from './retry-after.ts';
+import { retryAfterMaxMs } from '../../kernel/retry-after.ts';
+import { retryAfterOf } from './retry-after.ts';
 
 const now = Date.UTC(2026, 10, 29, 12);
 const delayOf = (headers: Record<string, string>) => retryAfterOf(new Headers(headers), now);

@@ -3,27 +3,24 @@
  * its documented limits have room again. A provider's word is hostile input: what is no time counts as nothing said.
  */
 
-/** A longer delay counts as this: the provider is asked again then. */
-export const retryAfterMaxMs = 3_600_000;
+import { boundedDelay, delayOf, delayOfRetryAfter, delayUntil } from '../../kernel/retry-after.ts';
 
 /** Limits of OpenAI and of servers that copy it: a header says what remains, and one how long until it is renewed. */
 const remaining = /^x-ratelimit-remaining-(requests|tokens)$/;
 /** Those of Anthropic, which name the moment. */
 const remainingOfAnthropic =
   /^anthropic-ratelimit-(requests|tokens|input-tokens|output-tokens)-remaining$/;
-const number = /^\d{1,9}(\.\d{1,9})?$/;
 /** Such as `1s`, `6m0s`, `120ms`, `1h2m3.5s`. */
 const duration =
   /^(?:(\d{1,4})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,8}(?:\.\d{1,9})?)s)?(?:(\d{1,9})ms)?$/;
 
-/** The delay that the headers ask for, in milliseconds, `retryAfterMaxMs` at most; null without a valid one. */
+/** The delay that the headers ask for, in milliseconds, an hour at most; null without a valid one. */
 export function retryAfterOf(headers: Headers, now: number): number | null {
-  const ms = headers.get('retry-after-ms')?.trim() ?? '';
-  if (number.test(ms)) return bounded(Number(ms));
-  const after = headers.get('retry-after')?.trim() ?? '';
-  if (number.test(after)) return bounded(Number(after) * 1_000);
-  const named = untilMoment(/[a-z]/i.test(after) ? after : '', now);
-  return named ?? resetOf(headers, now);
+  return (
+    delayOf(headers.get('retry-after-ms')?.trim() ?? '', 1) ??
+    delayOfRetryAfter(headers.get('retry-after') ?? '', now) ??
+    resetOf(headers, now)
+  );
 }
 
 /** The longest time until one of the limits has room that have none. */
@@ -34,24 +31,18 @@ function resetOf(headers: Headers, now: number): number | null {
     const [, ofAnthropic] = remainingOfAnthropic.exec(name) ?? [];
     const delay =
       ofOpenAi === undefined
-        ? untilMoment(headers.get(`anthropic-ratelimit-${ofAnthropic}-reset`) ?? '', now)
+        ? delayUntil(headers.get(`anthropic-ratelimit-${ofAnthropic}-reset`) ?? '', now)
         : durationOf(headers.get(`x-ratelimit-reset-${ofOpenAi}`) ?? '');
     return delay === null ? [] : [delay];
   });
   return delays.length === 0 ? null : Math.max(...delays);
 }
 
-function untilMoment(text: string, now: number): number | null {
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? null : bounded(at - now);
-}
-
 function durationOf(text: string): number | null {
   const plain = text.trim();
-  if (number.test(plain)) return bounded(Number(plain) * 1_000);
+  const ofSeconds = delayOf(plain, 1_000);
+  if (ofSeconds !== null) return ofSeconds;
   const [all = '', h = 0, m = 0, s = 0, ms = 0] = duration.exec(plain) ?? [];
   if (all === '') return null;
-  return bounded(Number(h) * 3_600_000 + Number(m) * 60_000 + Number(s) * 1_000 + Number(ms));
+  return boundedDelay(Number(h) * 3_600_000 + Number(m) * 60_000 + Number(s) * 1_000 + Number(ms));
 }
-
-const bounded = (ms: number) => Math.min(retryAfterMaxMs, Math.max(0, Math.ceil(ms)));
