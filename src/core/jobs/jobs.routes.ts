@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../../adapters/http/event-stream.ts';
+import { allowNoBody } from '../../adapters/http/optional-body.ts';
 import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
@@ -242,8 +243,8 @@ export function jobRoutes(
     const job = await jobs.cancel(callerOf(request).organizationId, request.params.jobId);
     return reply.status(job.status === 'cancelled' ? 200 : 202).send(job);
   });
-  const preValidation = withBody;
-  const retryOptions = { config: acceptingWork, onRequest, preValidation, schema: retrySchema };
+  const body = { preValidation: allowNoBody, schema: retrySchema };
+  const retryOptions = { config: acceptingWork, onRequest, ...body };
   server.post('/api/jobs/:jobId/retry', retryOptions, async (request, reply) => {
     const { resume = false } = request.body;
     const job = await jobs.retry(callerOf(request), request.params.jobId, resume);
@@ -269,11 +270,6 @@ export function jobRoutes(
     const events = jobs.events(organizationId, request.params.jobId, range, signal);
     await sendEvents(reply, asServerSent(events, hiddenEvents(request, isStrict)));
   });
-}
-
-/** A retry from the beginning needs no body. */
-async function withBody(request: FastifyRequest): Promise<void> {
-  if (request.body === undefined) request.body = {};
 }
 
 function changeRoute(server: Server, jobs: Jobs) {

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf, sessionIdOf } from '../../adapters/http/authenticate.ts';
+import { allowNoBody } from '../../adapters/http/optional-body.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { carries, tellNext } from '../../adapters/http/response-headers.ts';
 import { Id, Paged } from '../../adapters/http/schemas.ts';
@@ -83,7 +84,7 @@ export function approvalRoutes(server: Server, { approvals }: { approvals: Appro
     const decision = { status, by: deciderOf(request), reason, answer };
     return approvals.decide(callerOf(request).organizationId, id, decision);
   };
-  const options = { onRequest: find, preValidation: withBody };
+  const options = { onRequest: find, preValidation: allowNoBody };
   server.post(`${one}/approve`, { ...options, schema: approveSchema }, (request) =>
     decide(request, request.params.approvalId, 'approved'),
   );
@@ -98,11 +99,6 @@ function admit(request: FastifyRequest): void {
 
 async function admitNext(request: FastifyRequest): Promise<void> {
   admit(request);
-}
-
-/** A decision without a reason needs no body. */
-async function withBody(request: FastifyRequest): Promise<void> {
-  if (request.body === undefined) request.body = {};
 }
 
 function deciderOf(request: FastifyRequest): Decider {
