@@ -10,7 +10,7 @@ import type { Context } from '../../context/context.ts';
 import { insertJobEvents } from '../job-events.store.ts';
 import { type ClaimedJob, jobCounts } from '../jobs.store.ts';
 import type { Settled } from '../settle-effects.ts';
-import { isFinal } from '../states.ts';
+import { isFinal, type Transition } from '../states.ts';
 import { deliveredEvent } from '../status-events.ts';
 import { steeredBytesMax } from './conversation-gates.ts';
 import { behindOthersOf, deliveredName } from './conversation-jobs.store.ts';
@@ -122,25 +122,38 @@ export async function endDelivered(
   const waiting = await listDelivered(tx, { ids: [...byId.keys()] });
   for (const [to, jobs] of Map.groupBy(waiting, (job) => job.delivered_to)) {
     const transition = byId.get(to ?? '')?.transition;
-    if (transition === undefined || !isFinal(transition.status)) continue;
-    const rows = await endWaiting(tx, {
-      ids: jobs.map(({ id }) => id),
-      status: transition.status as 'completed',
-      output: 'output' in transition ? transition.output : null,
-      error: 'error' in transition ? JSON.stringify(transition.error) : null,
-      now,
-    });
-    for (const job of rows) {
-      const durationMs = Math.max(0, now - (job.started_at ?? now));
-      delivered.push({
-        job,
-        from: 'waiting',
-        transition,
-        durationMs,
-        messages: [],
-        isDelivered: true,
-      });
-    }
+    if (transition === undefined || !isEnd(transition)) continue;
+    const ids = jobs.map(({ id }) => id);
+    delivered.push(...(await endAs(tx, ids, transition, now)));
   }
   return delivered;
+}
+
+/** An end of a job. */
+export type End = Extract<Transition, { status: 'completed' | 'failed' | 'cancelled' }>;
+
+const isEnd = (transition: Transition): transition is End => isFinal(transition.status);
+
+/** Ends those of the jobs that still wait for a run that has their message. The caller records the effects. */
+export async function endAs(
+  tx: Transaction,
+  ids: readonly string[],
+  transition: End,
+  now: number,
+): Promise<Settled[]> {
+  const jobs = await endWaiting(tx, {
+    ids,
+    status: transition.status,
+    output: 'output' in transition ? transition.output : null,
+    error: 'error' in transition ? JSON.stringify(transition.error) : null,
+    now,
+  });
+  return jobs.map((job) => ({
+    job,
+    from: 'waiting',
+    transition,
+    durationMs: Math.max(0, now - (job.started_at ?? now)),
+    messages: [],
+    isDelivered: true,
+  }));
 }

@@ -59,36 +59,25 @@ export async function newestOf(
   return { first: kept.at(-1)?.id, count: kept.length, isCut: kept.length < rows.length };
 }
 
+const copiedColumns = [
+  'id',
+  'job_id',
+  'role',
+  'content',
+  'created_at',
+  'dialogue',
+  'data',
+  'model',
+] as const;
+
 const copy = statement<Part & { first: string; to: string }>()((db, p) =>
   db
     .insertInto('messages')
-    .columns([
-      'conversation_id',
-      'id',
-      'job_id',
-      'role',
-      'content',
-      'created_at',
-      'dialogue',
-      'data',
-      'model',
-    ])
+    .columns(['conversation_id', ...copiedColumns])
     .expression(
       db
         .selectFrom('messages')
-        .select([
-          sql<string>`cast(${p('to')} as text)`.as('conversation_id'),
-          ...([
-            'id',
-            'job_id',
-            'role',
-            'content',
-            'created_at',
-            'dialogue',
-            'data',
-            'model',
-          ] as const),
-        ])
+        .select([sql<string>`cast(${p('to')} as text)`.as('conversation_id'), ...copiedColumns])
         .where('conversation_id', '=', p('conversation_id'))
         .where('id', '>=', p('first'))
         .where('id', '<', p('before')),

@@ -5,8 +5,9 @@
 import { holdFamilies } from '../families.store.ts';
 import type { Settler } from '../settle.ts';
 import { recordEffects, type Settled } from '../settle-effects.ts';
-import { cancelledError, type JobError, type Transition } from '../states.ts';
-import { endWaiting, listLeft } from './delivered.store.ts';
+import { cancelledError, type JobError } from '../states.ts';
+import { listLeft } from './delivered.store.ts';
+import { type End, endAs } from './delivered.ts';
 
 /** Jobs that one sweep ends. */
 const sweptMax = 100;
@@ -21,31 +22,14 @@ export async function endLeftDelivered(settler: Settler): Promise<void> {
     const ids = left.map(({ id }) => id);
     await holdFamilies(tx, ids);
     const settled: Settled[] = [];
-    for (const one of left) {
-      const transition = transitionOf(one);
-      const { status } = transition;
-      const output = 'output' in transition ? transition.output : null;
-      const error = 'error' in transition ? JSON.stringify(transition.error) : null;
-      for (const job of await endWaiting(tx, { ids: [one.id], status, output, error, now })) {
-        const durationMs = Math.max(0, now - (job.started_at ?? now));
-        settled.push({
-          job,
-          from: 'waiting',
-          transition,
-          durationMs,
-          messages: [],
-          isDelivered: true,
-        });
-      }
-    }
+    for (const one of left) settled.push(...(await endAs(tx, [one.id], endOf(one), now)));
     if (settled.length > 0) await recordEffects(settler, tx, settled, now);
   });
 }
 
 type Left = Awaited<ReturnType<typeof listLeft>>[number];
-type End = Extract<Transition, { status: 'completed' | 'failed' | 'cancelled' }>;
 
-function transitionOf({ status, output, error }: Left): End {
+function endOf({ status, output, error }: Left): End {
   if (status === 'completed' && output !== null) return { status, output };
   if (status !== 'failed' || error === null) return { status: 'cancelled', error: cancelledError };
   return { status, error: JSON.parse(error) as JobError };
