@@ -1,6 +1,6 @@
 /**
- * The HTTP client of the catalog's network skills. They run in an executor, whose environment holds the
- * operator's SKILLS_ALLOW_CIDRS.
+ * The HTTP client of the catalog's network skills, and of the files that tasks name by urls. Skills run in an executor, whose
+ * environment holds the operator's SKILLS_ALLOW_CIDRS.
  */
 
 import { parseAllowList } from './allow-list.ts';
@@ -15,7 +15,11 @@ let opened: { readonly list: string; readonly egress: Egress } | undefined;
  * when its value is no list of address ranges.
  */
 export function skillsEgress(): Egress {
-  const list = process.env[variable] ?? '';
+  return egressWith(process.env[variable] ?? '');
+}
+
+/** The client of this process with these allowed address ranges, as skills reach the network. Throws like `skillsEgress`. */
+export function egressWith(list: string): Egress {
   if (opened?.list !== list) opened = { list, egress: openFor(list) };
   return opened.egress;
 }

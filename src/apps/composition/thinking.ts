@@ -14,9 +14,9 @@ import type { Files } from '../../core/files/files.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { SkillFolders } from '../../core/skills/sources/skill-folders.ts';
+import { Capacity } from '../../core/thinking/capacity.ts';
 import { DocumentReader } from '../../core/thinking/document-reader.ts';
 import { ProviderPaces } from '../../core/thinking/pace/provider-paces.ts';
-import { Places } from '../../core/thinking/places.ts';
 import { ModelThinking } from '../../core/thinking/thinking.ts';
 import { warnOfModel } from './warn-of-model.ts';
 
@@ -65,7 +65,7 @@ export function composeThinking(
     paces: new ProviderPaces(context),
     files,
     documents: new DocumentReader(),
-    fileBytes: new Places(fileBytesMax),
+    fileBytes: new Capacity(fileBytesMax),
     skillFolders: new SkillFolders(definitions),
     known: new KnownModels(config.modelAbilities),
     prices: new Prices(config.modelPrices),

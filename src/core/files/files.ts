@@ -10,7 +10,7 @@ import type { BlobSource, Blobs } from '../../adapters/blobs/blobs.ts';
 import { type Spooled, spool, tooLarge } from '../../adapters/blobs/spool.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import { type Clock, timestamp } from '../../kernel/clock.ts';
+import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId, newId } from '../../kernel/ids.ts';
 import type { Logger } from '../../kernel/log.ts';
@@ -44,7 +44,6 @@ import {
 
 export type { FileRow } from './files.store.ts';
 
-const dayMs = 86_400_000;
 const megabyte = 1024 * 1024;
 /** For the storage of bytes, and for the commit after it, which ends before a purge removes them. */
 const intentMs = 3_600_000;

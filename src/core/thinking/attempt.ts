@@ -15,6 +15,7 @@ import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillFolders } from '../skills/sources/skill-folders.ts';
+import type { Capacity } from './capacity.ts';
 import type { Compaction } from './compaction.ts';
 import type { DocumentReader, DocumentText } from './document-reader.ts';
 import type { Estimates } from './estimates.ts';
@@ -22,7 +23,6 @@ import type { RestingModels } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { GenerationParts, Generations } from './generations.ts';
 import type { ProviderPaces } from './pace/provider-paces.ts';
-import type { Places } from './places.ts';
 import type { RunBounds } from './run-bounds.ts';
 import type { ToolBox } from './tools.ts';
 
@@ -41,7 +41,7 @@ export interface ThinkingParts extends GenerationParts {
   readonly files: Files;
   readonly documents: DocumentReader;
   /** Bytes of files that all attempts of the process hold. */
-  readonly fileBytes: Places;
+  readonly fileBytes: Capacity;
 }
 
 export interface ThinkingAttempt {

@@ -1,12 +1,12 @@
-/** A number of places that are taken in the order of the requests, such as bytes of memory. */
+/** A capacity of which requests take amounts in their order, such as bytes of memory. */
 import { stopped } from './thinking-error.ts';
 
 interface Waiting {
-  readonly places: number;
+  readonly amount: number;
   readonly taken: PromiseWithResolvers<void>;
 }
 
-export class Places {
+export class Capacity {
   readonly #max: number;
   readonly #waiting: Waiting[] = [];
   #taken = 0;
@@ -15,25 +15,25 @@ export class Places {
     this.#max = max;
   }
 
-  /** Waits for places; more than there are count as all. Returns what gives them back. Rejects when the signal aborts. */
+  /** Waits for an amount; more than there is counts as all. Returns what gives it back. Rejects when the signal aborts. */
   async take(wanted: number, signal: AbortSignal): Promise<() => void> {
-    const places = Math.min(wanted, this.#max);
+    const amount = Math.min(wanted, this.#max);
     if (signal.aborted) throw stopped();
-    if (this.#waiting.length > 0 || this.#taken + places > this.#max) {
-      await this.#wait(places, signal);
-    } else this.#taken += places;
+    if (this.#waiting.length > 0 || this.#taken + amount > this.#max) {
+      await this.#wait(amount, signal);
+    } else this.#taken += amount;
     let isTaken = true;
     return () => {
       if (!isTaken) return;
       isTaken = false;
-      this.#taken -= places;
+      this.#taken -= amount;
       this.#beginNext();
     };
   }
 
-  async #wait(places: number, signal: AbortSignal): Promise<void> {
+  async #wait(amount: number, signal: AbortSignal): Promise<void> {
     const taken = Promise.withResolvers<void>();
-    const waiting: Waiting = { places, taken };
+    const waiting: Waiting = { amount, taken };
     const abandon = () => {
       const at = this.#waiting.indexOf(waiting);
       if (at >= 0) this.#waiting.splice(at, 1);
@@ -48,9 +48,9 @@ export class Places {
   #beginNext(): void {
     for (;;) {
       const next = this.#waiting[0];
-      if (next === undefined || this.#taken + next.places > this.#max) return;
+      if (next === undefined || this.#taken + next.amount > this.#max) return;
       this.#waiting.shift();
-      this.#taken += next.places;
+      this.#taken += next.amount;
       next.taken.resolve();
     }
   }

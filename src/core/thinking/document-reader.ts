@@ -4,7 +4,7 @@
  */
 import { extname } from 'node:path';
 import { startSandbox } from '../../adapters/sandbox/sandbox.ts';
-import { Places } from './places.ts';
+import { Capacity } from './capacity.ts';
 
 /** The module that the sandboxed processes import. */
 const program = new URL(
@@ -26,7 +26,7 @@ export interface DocumentText {
 }
 
 export class DocumentReader {
-  readonly #places = new Places(processesMax);
+  readonly #places = new Capacity(processesMax);
 
   /** The text, or the end of a sentence that says why there is none. */
   async read(bytes: Buffer, signal: AbortSignal): Promise<DocumentText | { fault: string }> {

@@ -2,7 +2,7 @@
  * Files behind urls that a task names. The platform fetches them through the guarded way out, once for a job, and keeps them
  * as files of the job: a repeated attempt reads the same bytes.
  */
-import type { Egress } from '../../adapters/egress/guarded-fetch.ts';
+import { EgressError } from '../../adapters/egress/egress-error.ts';
 import { fileName } from '../../kernel/file-name.ts';
 import type { FileRow } from '../files/files.ts';
 import { type ThinkingAttempt, userOf } from './attempt.ts';
@@ -11,8 +11,6 @@ import { stopped, ThinkingError } from './thinking-error.ts';
 const fetchMs = 30_000;
 const redirectsMax = 5;
 const bytesMax = 20 * 1024 * 1024;
-
-let opened: { readonly list: string; readonly egress: Egress } | undefined;
 
 /** The file behind a url. Rejects with a ThinkingError. */
 export async function fetchFile(
@@ -51,19 +49,14 @@ async function fetchOutside(
   maxBytes: number,
   signal: AbortSignal,
 ) {
-  const [{ Egress }, { parseAllowList }, { EgressError }] = await Promise.all([
-    import('../../adapters/egress/guarded-fetch.ts'),
-    import('../../adapters/egress/allow-list.ts'),
-    import('../../adapters/egress/egress-error.ts'),
-  ]);
-  const list = context.config.skillsAllowCidrs ?? '';
-  if (opened?.list !== list) {
-    const allowed = parseAllowList(list);
-    opened = { list, egress: new Egress({ allowed, schemes: ['https:', 'http:'] }) };
-  }
+  // Loaded by the first url that a task names.
+  const { egressWith } = await import('../../adapters/egress/skills-egress.ts');
   try {
     const bounds = { maxBytes, timeoutMs: fetchMs, redirects: redirectsMax };
-    return await opened.egress.request(url, { ...bounds, signal });
+    return await egressWith(context.config.skillsAllowCidrs ?? '').request(url, {
+      ...bounds,
+      signal,
+    });
   } catch (error) {
     if (signal.aborted) throw stopped();
     if (!(error instanceof EgressError)) throw error;

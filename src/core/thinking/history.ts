@@ -7,9 +7,9 @@ import { type Summary, summaryText } from './compaction-plan.ts';
 import { asHistory } from './dialogue.ts';
 import { saidOf } from './steered.ts';
 
-/** The newest messages that are read; those that do not fit are left out later. */
 /** Files of earlier messages that the model is sent again, the newest first. */
 const filesMax = 10;
+/** The newest messages that are read; those that do not fit are left out later. */
 const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
 
 /** Earlier messages: those that no summary covers, after the last summary. */

@@ -42,7 +42,7 @@ import { askInOrder, OutOfTriesError, unpriced } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import { unanswered, withLastTurnNote, withoutCalls } from './last-turn.ts';
-import { awaitMoment, noted } from './pace/paced-calls.ts';
+import { awaitMoment, noted, usualOutput } from './pace/paced-calls.ts';
 import { askPatiently } from './pace/patience.ts';
 import { pause } from './pace/pause.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
@@ -59,8 +59,6 @@ import { roomFor } from './window.ts';
 const messageShownMax = 60_000;
 /** Delays while other calls hold the budget's tokens; each new try is a transaction. */
 const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
-/** Most answers have fewer tokens, so a call does not wait for a budget to have more. */
-const usualOutput = 1_024;
 
 /** A turn to be asked for, with the messages that the model is sent. */
 interface TurnRequest extends ActiveGeneration {

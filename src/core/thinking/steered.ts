@@ -1,10 +1,8 @@
 /** The messages that have steered a request to a model, as they are on record. */
 import type { Handle } from '../../adapters/database/database.ts';
-import type { DialogueMessage } from '../../adapters/models/model.ts';
+import type { UserMessage } from '../../adapters/models/model.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
 import { listSteered } from './steered.store.ts';
-
-export type UserMessage = Extract<DialogueMessage, { role: 'user' }>;
 
 /** The data of a message that a run has taken. */
 export interface SteeredEntry extends UserMessage {

@@ -3,13 +3,14 @@
  * One write of the journal takes the messages and records them, with the request and the turn after which they are said, so a
  * repeated attempt says them there again.
  */
+import type { UserMessage } from '../../adapters/models/model.ts';
 import { newId } from '../../kernel/ids.ts';
 import { addDialogue } from '../conversations/record.ts';
 import { steeringMessages, takeMessages } from '../jobs/in-conversation/delivered.ts';
 import { messageText } from '../jobs/message-text.ts';
 import { lookupOf } from '../skills/registry.ts';
 import { type ActiveGeneration, report } from './attempt.ts';
-import { type SteeredEntry, steeredAfter, type UserMessage } from './steered.ts';
+import { type SteeredEntry, steeredAfter } from './steered.ts';
 
 /**
  * Takes the messages that wait for the job, once what its tools gave is recorded. Only the request that continues the conversation

@@ -2,15 +2,14 @@
  * What the rules of an agent decide about the call of a tool. The decision is on record before the tool starts, so that a
  * repeated attempt decides the same, whatever the rules say meanwhile. A rule that cannot be evaluated refuses the call.
  */
-import { setTimeout as elapsed } from 'node:timers/promises';
 import { isUnavailable, PlatformError } from '../../kernel/errors.ts';
 import { usdOf } from '../../kernel/money.ts';
 import { userNameIn } from '../agents/instruction-values.ts';
 import type { NumberedRule, RuleDecision } from '../agents/tool-rules.ts';
 import { findUseOfTool } from '../journal/step-queries.ts';
 import type { ActiveGeneration } from './attempt.ts';
+import { pause } from './pace/pause.ts';
 import type { PlannedTool } from './recorded-generation.ts';
-import { stopped } from './thinking-error.ts';
 import { failed, type Refused } from './tool-waits.ts';
 import type { SkillUse } from './tools.ts';
 
@@ -88,9 +87,7 @@ async function holds(
     } catch (error) {
       if (!(error instanceof PlatformError)) throw error;
       if (!isUnavailable(error)) return { fault: `failed: ${faultOf(error)}` };
-      await elapsed(retryMs, undefined, { signal }).catch(() => {
-        throw stopped();
-      });
+      await pause(retryMs, signal);
     }
   }
   return late;

@@ -17,8 +17,8 @@ const nearMs = 2_000;
 const toldMs = 1_000;
 /** A moment that was kept for a run counts for so long: to load it takes a while. */
 const lateMaxMs = 15_000;
-/** Most answers have fewer tokens. */
-const usualOutput = 1_024;
+/** Most answers have fewer tokens, so a call does not wait for a budget or a pace to have more. */
+export const usualOutput = 1_024;
 
 /** What clients read of a wait, without its end. */
 export const waitName = (provider: string, reason: PaceReason) => `${provider}: ${reason}`;
