@@ -84,6 +84,11 @@ export const jobDeliveriesQuery = (jobId: string) =>
 
 export const cancelJob = (jobId: string) => post('/api/jobs/{jobId}/cancel', { path: { jobId } });
 
+/** Of a conversation's jobs, the newest first: the one that runs, before those that wait for it; else the newest. */
+export function runningAmong(jobs: readonly JobListItem[]): JobListItem | undefined {
+  return jobs.findLast((job) => !hasEnded(job)) ?? jobs[0];
+}
+
 /** `resume` goes on from what the job has recorded. */
 export const retryJob = (jobId: string, resume: boolean) =>
   post('/api/jobs/{jobId}/retry', { path: { jobId }, body: { resume } });

@@ -8,7 +8,7 @@ import {
   tokenUsageQuery,
   turnJobsQuery,
 } from '../api/conversations.ts';
-import { hasEnded, type JobListItem } from '../api/jobs.ts';
+import { hasEnded, type JobListItem, runningAmong } from '../api/jobs.ts';
 import { live } from '../api/queries.ts';
 import { type Turn, turnsOf } from '../conversations/turns.ts';
 
@@ -46,7 +46,7 @@ export function useChat(conversationId: string, given: Given | undefined) {
   // A fork has messages of jobs of another conversation.
   const own = jobs.data?.data.filter((job) => job.conversation_id === conversationId);
   // The job that runs, before those that wait for it.
-  const newest = own?.findLast((job) => !hasEnded(job)) ?? own?.[0];
+  const newest = runningAmong(own ?? []);
   // Ids grow: the list may have been read before the last task was given.
   const isAhead = given !== undefined && given.jobId > (own?.[0]?.job_id ?? '');
   // One that waits for the end of the run that has its message is said already.

@@ -6,12 +6,18 @@ export function parseObject(
   text: string,
 ): { value: Record<string, unknown>; issue?: never } | { issue: string; value?: never } {
   if (text.trim() === '') return { value: {} };
+  const { value, issue } = parseTyped(text);
+  if (issue !== undefined) return { issue };
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return { value: value as Record<string, unknown> };
+  }
+  return { issue: 'This is JSON, but not an object: write {"name": "value"}' };
+}
+
+/** The JSON that the user typed, or what is wrong with it. */
+export function parseTyped(text: string): { value?: unknown; issue?: string } {
   try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      return { value: value as Record<string, unknown> };
-    }
-    return { issue: 'This is JSON, but not an object: write {"name": "value"}' };
+    return { value: JSON.parse(text) };
   } catch (error) {
     return { issue: `This is not JSON yet: ${error instanceof Error ? error.message : error}` };
   }

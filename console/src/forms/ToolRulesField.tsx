@@ -1,27 +1,16 @@
 /** The rules of an agent about the calls of its tools, as JSON. */
 
 import type { Schema } from '../api/client.ts';
-import { ApiError } from '../api/client.ts';
 import { useMissingScopes } from '../shell/session.ts';
 import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { ObjectField } from './ObjectField.tsx';
+import { listOf } from './object-of.ts';
 
 type Rules = Schema<'Agent'>['tool_rules'];
 
-/** The list that the user typed; otherwise throws an error in the platform's form. The platform checks the rules. */
+/** The rules that the user typed; throws as `listOf`. The platform checks them. */
 export function rulesOf(text: string): Rules {
-  const issue = 'This is no list: write [{"tools": "shop/*", "then": "ask"}]';
-  const refused = (message: string) =>
-    new ApiError(400, { message, details: [{ field: 'tool_rules', issue: message }] });
-  if (text.trim() === '') return [];
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw refused(`This is not JSON yet: ${error instanceof Error ? error.message : error}`);
-  }
-  if (!Array.isArray(value)) throw refused(issue);
-  return value as Rules;
+  return listOf(text, 'tool_rules', '[{"tools": "shop/*", "then": "ask"}]') as Rules;
 }
 
 export function ToolRulesField({

@@ -1,10 +1,8 @@
-import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
-import { classes } from '../ui/classes.ts';
 import { Id } from '../ui/Id.tsx';
-import { textLink } from '../ui/Links.tsx';
+import { JobLink } from '../ui/Links.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { Duration, Time } from '../ui/Time.tsx';
 import { costFact, tokensFact } from '../ui/tokens.ts';
@@ -101,25 +99,11 @@ function Ids({ job }: { job: Job }) {
         ],
         job.retry_of !== null && [
           job.is_resumed ? 'Goes on from' : 'Retry of',
-          <Link
-            key="of"
-            to="/jobs/$jobId"
-            params={{ jobId: job.retry_of }}
-            className={classes('font-mono text-xs', textLink)}
-          >
-            {job.retry_of}
-          </Link>,
+          <JobLink key="of" id={job.retry_of} />,
         ],
         job.delivered_to !== null && [
           'Message taken by',
-          <Link
-            key="delivered"
-            to="/jobs/$jobId"
-            params={{ jobId: job.delivered_to }}
-            className={classes('font-mono text-xs', textLink)}
-          >
-            {job.delivered_to}
-          </Link>,
+          <JobLink key="delivered" id={job.delivered_to} />,
         ],
         ['Queue', job.queue],
         job.waiting_for !== null && ['Waits for', job.waiting_for],

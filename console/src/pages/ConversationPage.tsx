@@ -10,7 +10,7 @@ import {
   tokenUsageQuery,
   turnJobsQuery,
 } from '../api/conversations.ts';
-import { hasEnded, type JobListItem, jobsQuery } from '../api/jobs.ts';
+import { type JobListItem, jobsQuery, runningAmong } from '../api/jobs.ts';
 import { live } from '../api/queries.ts';
 import { LiveAnswer } from '../conversations/LiveAnswer.tsx';
 import { Transcript } from '../conversations/Transcript.tsx';
@@ -121,11 +121,6 @@ export function ConversationPage() {
       </Loaded>
     </Page>
   );
-}
-
-/** The job that runs, before those that wait for it; else the newest. */
-function runningAmong(jobs: readonly JobListItem[]): JobListItem | undefined {
-  return jobs.findLast((job) => !hasEnded(job)) ?? jobs[0];
 }
 
 /** Leads into the chat with its agent, unless that is known to be gone. */

@@ -1,5 +1,6 @@
 /** Links within text to the common resources. */
 import { Link } from '@tanstack/react-router';
+import { classes } from './classes.ts';
 import { type SkillName, skillPath } from './Pickers.tsx';
 import { aboveRowLink } from './Table.tsx';
 
@@ -9,6 +10,13 @@ export const textLink = 'text-accent-text hover:underline';
 /** The page of a user: of what is kept, and how to take it out. */
 export const UserLink = ({ id }: { id: string }) => (
   <Link to="/users/$userId" params={{ userId: id }} className={textLink}>
+    {id}
+  </Link>
+);
+
+/** A job by its id. */
+export const JobLink = ({ id }: { id: string }) => (
+  <Link to="/jobs/$jobId" params={{ jobId: id }} className={classes('font-mono text-xs', textLink)}>
     {id}
   </Link>
 );
