@@ -7,9 +7,8 @@ import { allRows, listOf } from '../../../adapters/database/statement.ts';
 import { endedColumns } from '../settle.store.ts';
 import { deliveredPrefix } from './conversation-jobs.store.ts';
 
-/** What decides whether a run may take the message of a job. */
-const steeringColumns = [
-  'id',
+/** What a job has in common with the one whose run may take its message. */
+export const sameColumns = [
   'api_key_id',
   'user_id',
   'for_user',
@@ -17,14 +16,13 @@ const steeringColumns = [
   'skill_name',
   'skill_version',
   'agent_overrides',
-  'input',
 ] as const;
 
 /** The due jobs that a gate holds, in the order of acceptance. */
 export const listSteering = allRows<{ gate: string; now: number }>()((db, p) =>
   db
     .selectFrom('jobs')
-    .select(steeringColumns)
+    .select(['id', 'input', ...sameColumns])
     .where('held_by', '=', p('gate'))
     .where('status', '=', sql.lit('queued'))
     .where('run_at', '<=', p('now'))

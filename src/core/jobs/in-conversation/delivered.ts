@@ -20,6 +20,7 @@ import {
   listDelivered,
   listSteering,
   type SteeringJob,
+  sameColumns,
 } from './delivered.store.ts';
 
 /** A message that a run takes. */
@@ -53,16 +54,6 @@ export async function steeringMessages(
   }
   return messages;
 }
-
-const sameColumns = [
-  'api_key_id',
-  'user_id',
-  'for_user',
-  'skill_category',
-  'skill_name',
-  'skill_version',
-  'agent_overrides',
-] as const;
 
 /** The task of a job that may steer another one; null for one that may not. */
 function textFor(running: ClaimedJob, job: SteeringJob, taskField: string): string | null {
