@@ -69,7 +69,7 @@ async function processOn(database: Database, clock: ManualClock) {
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
   const unconfirmed = openUnconfirmedClaims(context, {} as Settler, running, 1);
-  const places = new Places(context, skills, running, agents.limits);
+  const places = new Places(context, skills, running, new Map(), agents.limits);
   const worker = {
     turns: new Map(),
     loadedSkills: { canRun: () => true } as unknown as LoadedSkills,

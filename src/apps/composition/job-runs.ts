@@ -65,7 +65,7 @@ export function composeJobRuns(
   const { runners, executors, pace = runPace } = worker;
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
-  const places = new Places(context, slices.skills, running, slices.agents.limits);
+  const places = new Places(context, slices.skills, running, runners, slices.agents.limits);
   const settler = new Settler(context, {
     agents: slices.agents,
     memories: slices.memories,

@@ -1,14 +1,15 @@
 /**
  * Free places: what a gate gives to the next work that waits there. Organizations have their turns one after the other, and in
  * each the calls of runs or the jobs begin. A job or a call gets the places of all its gates at once, or none: where another gate
- * is full it waits there instead. So nothing holds one place while it waits for another. A job that is let go is announced, and
- * a call is answered, so no process polls. It has more than 300 lines because a turn reads as one piece.
+ * is full it waits there instead. So nothing holds one place while it waits for another. A job that is let go is announced, to
+ * this process where it has a slot for it, and a call is answered, so no process polls. It has more than 300 lines because a turn reads as one piece.
  */
 import type { Transaction } from '../../../adapters/database/database.ts';
 import type { Context } from '../../context/context.ts';
 import { inIdOrder } from '../jobs.store.ts';
-import { sendHint } from '../queues.ts';
+import { queueOf, sendHint } from '../queues.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
+import type { JobRunners } from '../turns/runner.ts';
 import { forgetPassedOver } from './aged-works.store.ts';
 import type { AgedWorks } from './aged-works.ts';
 import type { GateLimits } from './gate-limits.ts';
@@ -80,6 +81,7 @@ interface PassOnOptions {
 export class FreePlaces {
   readonly #context: Context;
   readonly #running: RunningJobs;
+  readonly #runners: JobRunners;
   readonly #limits: GateLimits;
   readonly #uses: GateUses;
   readonly #aged: AgedWorks;
@@ -87,12 +89,14 @@ export class FreePlaces {
   constructor(
     context: Context,
     running: RunningJobs,
+    runners: JobRunners,
     limits: GateLimits,
     uses: GateUses,
     aged: AgedWorks,
   ) {
     this.#context = context;
     this.#running = running;
+    this.#runners = runners;
     this.#limits = limits;
     this.#uses = uses;
     this.#aged = aged;
@@ -300,13 +304,20 @@ export class FreePlaces {
     await takePlaces(tx, taking, new Map(ids.map((id) => [id, organization_id])));
     if (round.hasPassedOver) await forgetPassedOver(tx, ids, 0);
     round.free -= gone.size;
-    const { queue, clock } = this.#context;
     const { turn } = round;
     tx.afterCommit(() => {
       for (const job of jobs.filter(({ id }) => gone.has(id)).toSorted(inIdOrder))
-        sendHint(queue, job, `${job.epoch}-place-${clock.now()}-${turn}`);
+        this.#announce(job, turn);
     });
     return gone.size > 0;
+  }
+
+  /** Announces a job that is due. By way of Redis it began 4 to 14 ms later, of 15 to 29 ms. */
+  #announce(job: Awaited<ReturnType<typeof listHeld>>[number], turn: number): void {
+    const { queue, clock } = this.#context;
+    const runner = this.#runners.get(queueOf(job.trigger_type));
+    if (runner?.hasSlotFor(job.organization_id)) runner.announce(job.organization_id);
+    else sendHint(queue, job, `${job.epoch}-place-${clock.now()}-${turn}`);
   }
 
   /** Records that the first job of a turn that lacks a place at another gate is passed over. */

@@ -12,6 +12,7 @@ import type { LimitSettings } from '../../limits/limit-settings.ts';
 import type { SkillRegistry } from '../../skills/registry.ts';
 import type { ClaimedJob } from '../jobs.store.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
+import type { JobRunners } from '../turns/runner.ts';
 import { AgedWorks } from './aged-works.ts';
 import { FreePlaces, namesOf } from './free-places.ts';
 import { GateLimits } from './gate-limits.ts';
@@ -74,6 +75,7 @@ export class Places {
     context: Context,
     skills: SkillRegistry,
     running: RunningJobs,
+    runners: JobRunners,
     settings: LimitSettings,
   ) {
     this.#context = context;
@@ -81,7 +83,7 @@ export class Places {
     this.limits = new GateLimits(skills, settings);
     this.uses = new GateUses(context);
     this.#aged = new AgedWorks(context, running, this.limits, this.uses);
-    this.#free = new FreePlaces(context, running, this.limits, this.uses, this.#aged);
+    this.#free = new FreePlaces(context, running, runners, this.limits, this.uses, this.#aged);
     this.uses.timers.whenFree((gate) => this.#free.passOnAll(gate, roundsMax));
     this.#sweep = new GateSweep(context, this.#free, running, this.limits, this.uses);
   }

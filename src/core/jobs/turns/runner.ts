@@ -78,8 +78,12 @@ export class JobRunner {
   announce(organizationId: string): void {
     if (this.#context.bus !== null) this.#hinted.add(organizationId);
     this.announceHere(organizationId);
-    if (this.#isStopped || !this.#parts.turns.mayBegin(organizationId))
-      this.#passOn(organizationId);
+    if (!this.hasSlotFor(organizationId)) this.#passOn(organizationId);
+  }
+
+  /** Whether a job of the organization may begin here now. */
+  hasSlotFor(organizationId: string): boolean {
+    return !this.#isStopped && this.#parts.turns.mayBegin(organizationId);
   }
 
   /** Jobs of the organization are due, which other processes know. */
