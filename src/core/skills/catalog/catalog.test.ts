@@ -79,6 +79,8 @@ test('the catalog has the skills that the documentation names', () => {
     'data/query-json',
     'data/validate-json',
     'documents/extract-text',
+    'safety/moderate',
+    'safety/redact-personal-data',
     'text/classify',
     'text/diff',
     'text/extract',

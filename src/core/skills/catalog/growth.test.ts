@@ -11,8 +11,10 @@ import { contextOf } from '../../../../test/support/try-skill.ts';
 import { archiveOf } from '../../../../test/support/zip-archive.ts';
 import type { Egress } from '../../../adapters/egress/guarded-fetch.ts';
 import { evaluate } from '../../../adapters/sandbox/jsonata.ts';
+import { dataKinds, findPersonalData } from './_support/personal-data.ts';
 import { render } from './_support/rendering.ts';
 import { validateData } from './_support/schema-validation.ts';
+import { findListed } from './_support/word-lists.ts';
 import handleEvent from './agent/handle-event.ts';
 import runTask from './agent/run-task.ts';
 import { convert } from './data/convert.ts';
@@ -54,8 +56,20 @@ const document = (text: string | Buffer, contentType = '') =>
     charactersMax: 1_000,
   });
 
+const personal = (text: string) => findPersonalData(text, dataKinds);
+const listed = (text: string) => findListed(text, ['a a a a a a a a b', 'a a*b', 'aa*']);
+
 /** A name, what is computed, and a text of which there is ever more. */
 const cases: [skill: string, what: string, compute: Compute, text: (n: number) => string][] = [
+  ['safety/redact-personal-data', 'letters', personal, (n) => 'a'.repeat(n)],
+  ['safety/redact-personal-data', 'digits', personal, (n) => '4'.repeat(n)],
+  ['safety/redact-personal-data', 'groups of digits', personal, (n) => '4 0-'.repeat(n / 4)],
+  ['safety/redact-personal-data', 'addresses', personal, (n) => 'a@a.'.repeat(n / 4)],
+  ['safety/redact-personal-data', 'parts of IBANs', personal, (n) => 'DE11 '.repeat(n / 5)],
+  ['safety/redact-personal-data', 'parts of addresses', personal, (n) => '1:.'.repeat(n / 3)],
+  ['safety/redact-personal-data', 'parts of numbers', personal, (n) => '+(0 '.repeat(n / 4)],
+  ['safety/moderate', 'words of a phrase', listed, (n) => 'a '.repeat(n / 2)],
+  ['safety/moderate', 'one word', listed, (n) => 'b'.repeat(n)],
   ['data/parse-csv', 'equal column names', csv, (n) => 'a,'.repeat(n / 2)],
   [
     'data/parse-csv',
