@@ -53,6 +53,8 @@ describe('the table of error codes', () => {
       'budget_exceeded',
       'cancelled',
       'expired',
+      'guard_failed',
+      'guard_refused',
       'missing_credentials',
       'model_refused',
       'output_invalid',

@@ -38,6 +38,8 @@ export const runErrorCodes = [
   'upstream_unavailable',
   'budget_exceeded',
   'model_refused',
+  'guard_refused',
+  'guard_failed',
   'replay_diverged',
   'worker_lost',
   'cancelled',

@@ -222,6 +222,7 @@ describe.each(await engines())('on $name', (engine) => {
         skills: ['web/*'],
         approvals: [],
         tool_rules: [],
+        guards: [],
         agents: [],
         metadata: {},
         created_at: now,

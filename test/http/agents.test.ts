@@ -65,6 +65,7 @@ const defaults = {
   skills: [],
   approvals: [],
   tool_rules: [],
+  guards: [],
   agents: [],
   metadata: {},
   created_at: aTimestamp,

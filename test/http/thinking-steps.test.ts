@@ -24,7 +24,14 @@ async function fiveSteps() {
 
 const unpriced = {
   ...{ cache_read_tokens: null, cache_write_tokens: null, reasoning_tokens: null },
-  ...{ estimated_tokens: 0, cost_usd: null, estimated_cost_usd: 0, price: null, rule: null },
+  ...{
+    estimated_tokens: 0,
+    cost_usd: null,
+    estimated_cost_usd: 0,
+    price: null,
+    rule: null,
+    guard: null,
+  },
 };
 
 describe('GET /api/jobs/:jobId/steps', () => {

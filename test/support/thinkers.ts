@@ -129,6 +129,7 @@ export async function newThinker(
     skills?: string[];
     approvals?: string[];
     tool_rules?: object[];
+    guards?: object[];
     agents?: string[];
     model?: string | null;
     instructions?: string;

@@ -5,6 +5,7 @@ import { type AgentForSession, changeAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { AgentMemoryFields, memoryOf, recallOf } from '../forms/AgentMemoryFields.tsx';
 import { CalledAgentsField } from '../forms/CalledAgentsField.tsx';
+import { GuardsField, guardsOf, rulesOf, ToolRulesField } from '../forms/ControlFields.tsx';
 import { FallbackModelsField } from '../forms/FallbackModelsField.tsx';
 import { FormProblem } from '../forms/FormProblem.tsx';
 import { ModelSettingsFields } from '../forms/ModelSettingsFields.tsx';
@@ -21,7 +22,6 @@ import { objectOf } from '../forms/object-of.ts';
 import { PriorityField, priorityOf } from '../forms/PriorityField.tsx';
 import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.tsx';
 import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
-import { rulesOf, ToolRulesField } from '../forms/ToolRulesField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
@@ -35,6 +35,7 @@ interface Edited {
   readonly instructions?: string;
   readonly variables?: string;
   readonly tool_rules?: string;
+  readonly guards?: string;
   readonly metadata?: string;
   readonly memory?: string;
   readonly recall?: string;
@@ -52,7 +53,7 @@ type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_set
 
 const texts = [
   ...['name', 'description', 'model', 'instructions', 'variables', 'metadata', 'memory'],
-  ...['recall', 'priority', 'max_concurrency', 'tool_rules'],
+  ...['recall', 'priority', 'max_concurrency', 'tool_rules', 'guards'],
 ];
 const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
 const fields = [...texts, ...lists, ...settingIssues];
@@ -61,6 +62,7 @@ function changesOf({
   model,
   variables,
   tool_rules: rules,
+  guards,
   metadata,
   skills,
   approvals,
@@ -89,6 +91,7 @@ function changesOf({
       variables: objectOf(variables, 'variables') as Record<string, string>,
     }),
     ...(rules !== undefined && { tool_rules: rulesOf(rules) }),
+    ...(guards !== undefined && { guards: guardsOf(guards) }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
 }
@@ -223,6 +226,11 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
           value={edited.tool_rules ?? jsonText(agent.tool_rules)}
           onValue={(text) => edit('tool_rules', text, jsonText(agent.tool_rules))}
           error={issueOf(error, 'tool_rules')}
+        />
+        <GuardsField
+          value={edited.guards ?? jsonText(agent.guards)}
+          onValue={(text) => edit('guards', text, jsonText(agent.guards))}
+          error={issueOf(error, 'guards')}
         />
         <CalledAgentsField
           agentId={agent.id}

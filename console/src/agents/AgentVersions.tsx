@@ -35,6 +35,7 @@ const words: Readonly<Record<Summary['changed'][number], string>> = {
   fallback_models: 'Fallback models',
   skills: 'Skills',
   tool_rules: 'Rules for calls',
+  guards: 'Guards',
   approvals: 'Ask before',
   agents: 'Agents',
   memory: 'Memory',

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import { changeAgent } from '../api/agents.ts';
 import type { Overrides } from '../api/chat.ts';
 import type { Schema } from '../api/client.ts';
+import { GuardsField, guardsOf, rulesOf, ToolRulesField } from '../forms/ControlFields.tsx';
 import { FallbackModelsField } from '../forms/FallbackModelsField.tsx';
 import { FormProblem } from '../forms/FormProblem.tsx';
 import { ModelSettingsFields } from '../forms/ModelSettingsFields.tsx';
@@ -24,6 +25,12 @@ import { useAct } from '../ui/useAct.ts';
 import { Difference } from './Difference.tsx';
 
 const folded = ['fallback_models', ...settingIssues];
+const controls = ['tool_rules', 'guards'];
+
+/** Whether a list is given and another one than the saved. */
+function isOther<Value>(given: Value | undefined, saved: Value): given is Value {
+  return given !== undefined && JSON.stringify(given) !== JSON.stringify(saved);
+}
 
 export function TrialPanel({
   agent,
@@ -53,7 +60,10 @@ export function TrialPanel({
   });
   /** A field with its saved value is no override. */
   function edit(changed: Overrides) {
-    const { instructions, model, model_settings, fallback_models } = { ...overrides, ...changed };
+    const { instructions, model, model_settings, fallback_models, tool_rules, guards } = {
+      ...overrides,
+      ...changed,
+    };
     const next: Overrides = {
       ...(instructions !== undefined && instructions !== agent.instructions && { instructions }),
       ...(model !== undefined && model !== agent.model && { model }),
@@ -61,6 +71,8 @@ export function TrialPanel({
         !isSame(model_settings, agent.model_settings) && { model_settings }),
       ...(fallback_models !== undefined &&
         fallback_models.join('\n') !== agent.fallback_models.join('\n') && { fallback_models }),
+      ...(isOther(tool_rules, agent.tool_rules) && { tool_rules }),
+      ...(isOther(guards, agent.guards) && { guards }),
     };
     onOverrides(Object.keys(next).length === 0 ? null : next);
   }
@@ -69,6 +81,8 @@ export function TrialPanel({
     model = agent.model,
     model_settings: settings = agent.model_settings,
     fallback_models: fallbacks = agent.fallback_models,
+    tool_rules: rules = agent.tool_rules,
+    guards = agent.guards,
   } = overrides ?? {};
   return (
     <form
@@ -120,12 +134,34 @@ export function TrialPanel({
               error={save.error}
             />
           </Fold>
+          <Fold
+            label="Rules for calls and guards"
+            isNeeded={controls.some((name) => issueOf(save.error, name) !== undefined)}
+          >
+            <TypedList
+              Field={ToolRulesField}
+              values={rules}
+              read={rulesOf}
+              onValues={(next) => edit({ tool_rules: next })}
+              error={issueOf(save.error, 'tool_rules')}
+            />
+            <TypedList
+              Field={GuardsField}
+              values={guards}
+              read={guardsOf}
+              onValues={(next) => edit({ guards: next })}
+              error={issueOf(save.error, 'guards')}
+            />
+          </Fold>
         </>
       )}
       {overrides !== null && (
         <>
           <Compared agent={agent} overrides={overrides} />
-          <FormProblem error={save.error} fields={['instructions', 'model', ...folded]} />
+          <FormProblem
+            error={save.error}
+            fields={['instructions', 'model', ...folded, ...controls]}
+          />
           <div className="flex flex-wrap items-center gap-2">
             <p className="mr-auto rounded bg-warn-soft px-1.5 py-0.5 text-xs text-warn-text">
               Not saved
@@ -176,8 +212,43 @@ function TrialSettings({
   );
 }
 
+/** A list that is typed as JSON. Text that is no list stays in its field, and the chat goes on with the list before it. */
+function TypedList<Value>({
+  Field,
+  values,
+  read,
+  onValues,
+  error,
+}: {
+  Field: typeof GuardsField;
+  values: Value;
+  read: (text: string) => Value;
+  onValues: (values: Value) => void;
+  error: string | undefined;
+}) {
+  const [typed, setTyped] = useState<{ text: string; fault?: string }>();
+  const isTyped =
+    typed !== undefined && (typed.fault !== undefined || !isOther(read(typed.text), values));
+  function take(text: string) {
+    try {
+      onValues(read(text));
+      setTyped({ text });
+    } catch (fault) {
+      setTyped({ text, fault: fault instanceof Error ? fault.message : 'is no list' });
+    }
+  }
+  return (
+    <Field
+      value={isTyped ? typed.text : jsonText(values)}
+      onValue={take}
+      error={isTyped ? (typed.fault ?? error) : error}
+    />
+  );
+}
+
 function Compared({ agent, overrides }: { agent: Schema<'Agent'>; overrides: Overrides }) {
   const { instructions, model, model_settings: settings, fallback_models: fallbacks } = overrides;
+  const { tool_rules: rules, guards } = overrides;
   return (
     <details className="group">
       <summary className="text-[13px] font-medium">Compare with the saved ones</summary>
@@ -208,6 +279,20 @@ function Compared({ agent, overrides }: { agent: Schema<'Agent'>; overrides: Ove
             label="Difference of the model settings"
             from={jsonText(agent.model_settings)}
             to={jsonText(settings)}
+          />
+        )}
+        {rules !== undefined && (
+          <Difference
+            label="Difference of the rules for calls"
+            from={jsonText(agent.tool_rules)}
+            to={jsonText(rules)}
+          />
+        )}
+        {guards !== undefined && (
+          <Difference
+            label="Difference of the guards"
+            from={jsonText(agent.guards)}
+            to={jsonText(guards)}
           />
         )}
       </div>

@@ -34,7 +34,7 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           to !== null && !isMoment(span) && ['Duration', durationText(to - from)],
           dueAt !== undefined && ['Due', exact(dueAt)],
           outcome !== '' && ['Outcome', outcome],
-          ...(step === undefined ? [] : waitFacts(step)),
+          ...(step === undefined ? [] : [...waitFacts(step), ...guardFacts(step)]),
           step !== undefined && ['Step', numberOf(step)],
           step?.parent_step_id != null && ['Asked for by', `step ${step.parent_step_id}`],
           (step?.kind === 'model' || step?.kind === 'summary') && ['Tokens', tokensText(step)],
@@ -81,6 +81,20 @@ function costFacts(step: JobStep): [string, ReactNode][] {
       : [['Charged as an estimate', moneyText(step.estimated_cost_usd)] as [string, ReactNode]]),
   ];
 }
+
+/** What a guard has judged, and how. */
+function guardFacts({ guard }: JobStep): [string, ReactNode][] {
+  if (guard === null) return [];
+  const { on, tool, action, reason } = guard;
+  return [
+    ['Judged', tool === null ? judged[on] : `the result of ${tool}`],
+    ['Verdict', action === null ? 'none: it failed' : verdicts[action]],
+    ...(reason === null ? [] : [['Reason', reason] as [string, ReactNode]]),
+  ];
+}
+
+const judged = { message: "the user's message", tool_result: 'a result', answer: 'the answer' };
+const verdicts = { pass: 'passed', replace: 'replaced', refuse: 'refused' };
 
 /** What a wait waits for, with a link. */
 function waitFacts({ waits_for }: JobStep): [string, ReactNode][] {

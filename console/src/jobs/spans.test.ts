@@ -58,7 +58,14 @@ function step(number: number, from: number, fields: Partial<JobStep> = {}): JobS
     ...{ parent_step_id: null, generation_id: null, message_id: null, error: null },
     ...{ prompt_tokens: null, completion_tokens: null, waits_for: null, due_at: null },
     ...{ cache_read_tokens: null, cache_write_tokens: null, reasoning_tokens: null },
-    ...{ estimated_tokens: 0, cost_usd: null, estimated_cost_usd: 0, price: null, rule: null },
+    ...{
+      estimated_tokens: 0,
+      cost_usd: null,
+      estimated_cost_usd: 0,
+      price: null,
+      rule: null,
+      guard: null,
+    },
     ...{ started_at: at(from), finished_at: at(from + 5), duration_ms: 5 },
     ...fields,
   };

@@ -9,6 +9,8 @@ const meanings: Readonly<Record<string, string>> = {
   upstream_unavailable: 'An external service could not be reached or did not work.',
   budget_exceeded: 'A budget of tokens is used up.',
   model_refused: 'The model, or the filter of its provider, refused to answer.',
+  guard_refused: 'A guard of the agent refused the message or the answer.',
+  guard_failed: 'A guard of the agent failed, so the text did not pass.',
   replay_diverged: 'The skill’s code has changed and no longer fits what the run has on record.',
   worker_lost: 'The process of the attempt died.',
   cancelled: 'A user or client cancelled it.',

@@ -275,6 +275,8 @@ export interface AgentsTable {
   approvals: Generated<string>;
   /** JSON array of rules about the calls of its tools, in order (`src/core/agents/tool-rules.ts`). */
   tool_rules: Generated<string>;
+  /** JSON: the skills that see texts first, in order. */
+  guards: Generated<string>;
   /** JSON array of ids: the agents that its model may give tasks to. */
   agents: Generated<string>;
   /** JSON object. */
@@ -504,10 +506,10 @@ export const codeWaitKinds = ['sleep', 'event', 'approval', 'run'] as const;
 export const waitKinds = [...codeWaitKinds, 'provider'] as const;
 export type WaitKind = (typeof waitKinds)[number];
 /**
- * A call of a model, a tool that it called, a request to a model that failed, a skill that the code of a run
+ * A call of a model, a tool that it called, a guard that judged a text, a request to a model that failed, a skill that the code of a run
  * called, a named step of the run's own code, or a wait.
  */
-export type StepKind = 'model' | 'tool' | 'generate' | 'skill' | 'step' | WaitKind;
+export type StepKind = 'model' | 'tool' | 'guard' | 'generate' | 'skill' | 'step' | WaitKind;
 export const stepStatuses = ['active', 'waiting', 'completed', 'failed', 'interrupted'] as const;
 export type StepStatus = (typeof stepStatuses)[number];
 
@@ -547,8 +549,8 @@ export interface JobStepsTable {
   memory: string | null;
   /**
    * JSON: `{output, said}` of a skill that the run's own code called, `{value}` of a named step, what a wait
-   * resulted in, the whole result of a tool whose message has only the beginning; null while there is none, and
-   * of a model.
+   * resulted in, the whole result of a tool whose message has only the beginning, the text that a guard gave in place
+   * of another; null while there is none, and of a model.
    */
   result: string | null;
   /**
@@ -558,6 +560,8 @@ export interface JobStepsTable {
   digest: Generated<string | null>;
   /** Of a tool, JSON: what the rules of the agent have decided about the call; null where none had to. */
   rule: Generated<string | null>;
+  /** Of a guard, JSON: what it has decided about which text; null while it has not. */
+  guard: Generated<string | null>;
   /** When a wait ends by itself; null for other kinds. */
   due_at: Generated<number | null>;
   /** The attempt in which a step of code last ended, or a call of a model began; null for other kinds. */

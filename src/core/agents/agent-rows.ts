@@ -1,6 +1,7 @@
 /** An agent's row, and the fields of it that clients set and see. */
 import { timestamp } from '../../kernel/clock.ts';
 import type { AgentRow } from './agents.store.ts';
+import type { Guard } from './guards.ts';
 import type { InstructionValues } from './instruction-values.ts';
 import { type GivenSettings, type ModelSettings, storedSettings } from './model-settings.ts';
 import type { ToolRule } from './tool-rules.ts';
@@ -19,6 +20,7 @@ export interface AgentFields
   skills?: readonly string[];
   approvals?: readonly string[];
   tool_rules?: readonly ToolRule[];
+  guards?: readonly Guard[];
   agents?: readonly string[];
   metadata?: Readonly<Record<string, unknown>>;
   variables?: InstructionValues;
@@ -42,6 +44,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     skills: '[]',
     approvals: '[]',
     tool_rules: '[]',
+    guards: '[]',
     agents: '[]',
     metadata: '{}',
     memory: 'user',
@@ -60,6 +63,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     skills,
     approvals,
     tool_rules,
+    guards,
     agents,
     metadata,
     variables,
@@ -79,6 +83,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     ...(skills && { skills: JSON.stringify(skills) }),
     ...(approvals && { approvals: JSON.stringify(approvals) }),
     ...(tool_rules && { tool_rules: JSON.stringify(tool_rules) }),
+    ...(guards && { guards: JSON.stringify(guards) }),
     ...(agents && { agents: JSON.stringify(agents) }),
     ...(metadata && { metadata: JSON.stringify(metadata) }),
   };
@@ -94,6 +99,7 @@ export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: 
     skills: JSON.parse(row.skills) as string[],
     approvals: JSON.parse(row.approvals) as string[],
     tool_rules: rulesOf(row),
+    guards: guardsOf(row),
     agents: JSON.parse(row.agents) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
     recall: row.recall === null ? null : (JSON.parse(row.recall) as { limit: number }),
@@ -105,6 +111,11 @@ export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: 
 /** The agent's rules about the calls of its tools, in order. */
 export function rulesOf({ tool_rules }: Pick<AgentRow, 'tool_rules'>): ToolRule[] {
   return JSON.parse(tool_rules) as ToolRule[];
+}
+
+/** The agent's guards, in order. */
+export function guardsOf({ guards }: Pick<AgentRow, 'guards'>): Guard[] {
+  return JSON.parse(guards) as Guard[];
 }
 
 /** How the agent's model is called. */

@@ -70,6 +70,7 @@ const Version = Type.Object(
           skills: [],
           approvals: [],
           tool_rules: [],
+          guards: [],
           agents: [],
           memory: 'user',
           recall: null,

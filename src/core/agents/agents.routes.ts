@@ -26,7 +26,7 @@ const createSchema = {
   ...operation,
   operationId: 'createAgent',
   summary: 'Create an agent',
-  description: `Needs ${covering} With approvals or tool_rules it needs the scope approvals too.`,
+  description: `Needs ${covering} With approvals, tool_rules or guards it needs the scope approvals too.`,
   body: NewAgent,
   response: {
     201: { ...SavedAgent, ...carries('Location') },
@@ -62,7 +62,7 @@ const updateSchema = {
   summary: 'Change an agent, pause or resume it',
   description:
     'Changes the given fields. A paused agent takes no new work. Pausing and resuming need no scope. Any other change ' +
-    `needs, for the agent before it and after it, ${covering} A change of approvals or tool_rules needs the scope approvals too.`,
+    `needs, for the agent before it and after it, ${covering} A change of approvals, tool_rules or guards needs the scope approvals too.`,
   params,
   body: AgentChanges,
   response: { 200: SavedAgent, ...apiRefusals('not_found', 'insufficient_scope', ...bodyRefusals) },
@@ -71,7 +71,7 @@ const deleteSchema = {
   ...operation,
   operationId: 'deleteAgent',
   summary: 'Delete an agent',
-  description: `Needs ${covering} An agent with approvals or tool_rules needs the scope approvals too, one with a budget budgets.`,
+  description: `Needs ${covering} An agent with approvals, tool_rules or guards needs the scope approvals too, one with a budget budgets.`,
   params,
   response: { 204: Nothing, ...apiRefusals('not_found', 'insufficient_scope', 'conflict') },
 };

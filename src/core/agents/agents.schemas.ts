@@ -12,6 +12,7 @@ import {
 import { efforts } from '../../adapters/models/model.ts';
 import { longTextMax } from '../../kernel/long-text.ts';
 import { priorities } from '../../kernel/priority.ts';
+import { guardFailures, guardStages, guardsMax } from './guards.ts';
 import { variableCharactersMax, variablesMax } from './instruction-values.ts';
 import { settingBounds } from './setting-bounds.ts';
 import {
@@ -119,6 +120,33 @@ const ToolRule = Type.Object(
   { additionalProperties: false, title: 'ToolRule' },
 );
 
+const Guard = Type.Object(
+  {
+    skill: Type.String({
+      pattern: '^[a-z0-9][a-z0-9-]*/v[0-9]+\\.[0-9]+/[a-z0-9][a-z0-9-]*$',
+      maxLength: 200,
+      description: 'A skill that takes a text and gives an action: pass, replace or refuse.',
+    }),
+    on: Type.Array(Words(guardStages), {
+      minItems: 1,
+      maxItems: guardStages.length,
+      uniqueItems: true,
+      description:
+        'message: what the user says, before the model is asked. tool_result: what a tool gives, before the model has it. answer: what the model says, before a user or client has it.',
+    }),
+    input: Type.Optional({
+      ...FreeObject,
+      description: "Further fields of the skill's input, such as kinds or policy.",
+    }),
+    on_failure: Type.Optional({
+      ...Words(guardFailures),
+      description:
+        'What becomes of the text when the guard fails or takes too long: refuse, the default, ends the attempt with guard_failed.',
+    }),
+  },
+  { additionalProperties: false, title: 'Guard' },
+);
+
 /** What decides how an agent works: each change of these makes a version. */
 const versioned = {
   instructions: Type.String({
@@ -147,6 +175,12 @@ const versioned = {
     description:
       'Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does.',
     examples: [[{ tools: 'shop/*', when: 'arguments.amount > 100', then: 'ask' }]],
+  }),
+  guards: Type.Array(Guard, {
+    maxItems: guardsMax,
+    description:
+      'Skills that see texts first and let them pass, replace or refuse them, in this order; each sees what the one before it has made of the text.',
+    examples: [[{ skill: 'safety/v1.0/redact-personal-data', on: ['message', 'tool_result'] }]],
   }),
   agents: Type.Array(Slug, {
     maxItems: 50,
@@ -206,6 +240,7 @@ const example = {
   skills: ['web/*', 'text/v1.0/word-count'],
   approvals: ['web/v1.0/http-request'],
   tool_rules: [{ tools: 'shop/*', when: 'arguments.amount > 100', then: 'ask' }],
+  guards: [{ skill: 'safety/v1.0/redact-personal-data', on: ['message', 'tool_result'] }],
   agents: ['researcher'],
   metadata: {},
   memory: 'user',
@@ -264,6 +299,8 @@ export const AgentOverrides = Type.Partial(
     model: fields.model,
     model_settings: fields.model_settings,
     fallback_models: fields.fallback_models,
+    tool_rules: fields.tool_rules,
+    guards: fields.guards,
   }),
   {
     title: 'AgentOverrides',

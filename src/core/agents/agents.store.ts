@@ -50,6 +50,7 @@ const sizedColumns = [
   'skills',
   'approvals',
   'tool_rules',
+  'guards',
   'agents',
   'metadata',
   'model_settings',
@@ -90,11 +91,13 @@ export async function listCalledAgents(
   db: Handle,
   organizationId: string,
   ids: readonly string[],
-): Promise<Pick<AgentRow, 'id' | 'name' | 'description' | 'status' | 'skills' | 'agents'>[]> {
+): Promise<
+  Pick<AgentRow, 'id' | 'name' | 'description' | 'status' | 'skills' | 'agents' | 'guards'>[]
+> {
   if (ids.length === 0) return [];
   return db.kysely
     .selectFrom('agents')
-    .select(['id', 'name', 'description', 'status', 'skills', 'agents'])
+    .select(['id', 'name', 'description', 'status', 'skills', 'agents', 'guards'])
     .where('organization_id', '=', organizationId)
     .where('id', 'in', ids)
     .orderBy('id')

@@ -45,6 +45,7 @@ import {
   requireCovered,
   type Writer,
 } from './covered.ts';
+import { requireGuards } from './guards.ts';
 import { requireVariables, warningsOf } from './instruction-values.ts';
 import { requireTaken } from './model-settings.ts';
 import {
@@ -186,7 +187,7 @@ export class Agents {
     const given: AgentRow = { ...empty, ...columnsOf(fields) };
     requireTaken(calledModel(given), this.#config);
     requireVariables(fields.variables ?? {});
-    await requireRules(this.#expressions, organizationId, fields.tool_rules ?? []);
+    await this.#requireControls(organizationId, fields);
     const row = await createAfterRemoval(id, (waitedFor) =>
       this.#database.write(async (tx) => {
         await requireCovered(tx, this.#skills, writer, [given]);
@@ -232,7 +233,7 @@ export class Agents {
   ) {
     const { organizationId } = writer;
     requireVariables(fields.variables ?? {});
-    await requireRules(this.#expressions, organizationId, fields.tool_rules ?? []);
+    await this.#requireControls(organizationId, fields);
     const row = await this.#database.write(async (tx) => {
       const before = await this.lock(tx, organizationId, id);
       const columns = columnsOf(fields);
@@ -277,12 +278,29 @@ export class Agents {
     return missingScopes(this.#database.read, this.#skills, writer, [row]);
   }
 
-  /** Throws `400 validation_error` for overrides that an update of the agent would refuse. */
-  async requireOverridable(organizationId: string, id: string, fields: AgentFields): Promise<void> {
-    const row = { ...(await this.find(organizationId, id)), ...columnsOf(fields) };
+  /** Throws `400 validation_error` for rules and guards that could not be applied. */
+  async #requireControls(
+    organizationId: string,
+    { tool_rules = [], guards = [] }: AgentFields,
+  ): Promise<void> {
+    await requireRules(this.#expressions, organizationId, tool_rules);
+    requireGuards(this.#skills, organizationId, guards);
+  }
+
+  /**
+   * Throws `400 validation_error` for overrides that an update of the agent would refuse, and `403` for those that the
+   * writer may not make.
+   */
+  async requireOverridable(writer: Writer, id: string, fields: AgentFields): Promise<void> {
+    const { organizationId } = writer;
+    const before = await this.find(organizationId, id);
+    const row = { ...before, ...columnsOf(fields) };
+    requireApprovals(writer, before, row);
+    await requireCovered(this.#database.read, this.#skills, writer, [row]);
     try {
       requireVariables(fields.variables ?? {});
       requireTaken(calledModel(row), this.#config);
+      await this.#requireControls(organizationId, fields);
     } catch (error) {
       if (!(error instanceof PlatformError)) throw error;
       const details = error.extras.details?.map((one) => ({ ...one, field: `agent.${one.field}` }));

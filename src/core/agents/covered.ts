@@ -10,6 +10,7 @@ import { PlatformError } from '../../kernel/errors.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import { type AgentRow, listCalledAgents } from './agents.store.ts';
 import { reachableMax, taskSkill } from './called-agents.ts';
+import type { Guard } from './guards.ts';
 
 /** The organization and the scopes of the key that writes an agent. */
 export type Writer = Pick<Caller, 'organizationId' | 'scopes'>;
@@ -17,7 +18,7 @@ export type Writer = Pick<Caller, 'organizationId' | 'scopes'>;
 export type KnownSkills = Pick<SkillRegistry, 'list' | 'definition'>;
 
 /** The part of an agent that decides what its runs may do. */
-type Rights = Pick<AgentRow, 'id' | 'skills' | 'agents'>;
+type Rights = Pick<AgentRow, 'id' | 'skills' | 'agents' | 'guards'>;
 
 /** Missing scopes that a refusal names. */
 const namedMax = 20;
@@ -65,6 +66,7 @@ async function patternsOf(
     const called = new Set<string>();
     for (const rights of level) {
       for (const pattern of JSON.parse(rights.skills) as string[]) patterns.add(pattern);
+      for (const { skill } of JSON.parse(rights.guards) as Guard[]) patterns.add(skill);
       const named = JSON.parse(rights.agents) as string[];
       if (named.length > 0) patterns.add(taskSkill.join('/'));
       for (const id of named) if (!seen.has(id)) called.add(id);
@@ -108,12 +110,11 @@ function neededScopes(
   return needed;
 }
 
-/** Throws `403` for a change of which calls a person has to approve or rules decide about, without the scope of approvals. */
-export function requireApprovals(
-  { scopes }: Writer,
-  before: Pick<AgentRow, 'approvals' | 'tool_rules'>,
-  after: Pick<AgentRow, 'approvals' | 'tool_rules'>,
-): void {
-  const isChanged = before.approvals !== after.approvals || before.tool_rules !== after.tool_rules;
-  if (isChanged) requireScopes(scopes, ['approvals']);
+/** What holds an agent back: calls that a person has to approve, rules about calls, guards. */
+const controls = ['approvals', 'tool_rules', 'guards'] as const;
+type Controls = Pick<AgentRow, (typeof controls)[number]>;
+
+/** Throws `403` for a change of what holds an agent back without the scope of approvals. */
+export function requireApprovals({ scopes }: Writer, before: Controls, after: Controls): void {
+  if (controls.some((name) => before[name] !== after[name])) requireScopes(scopes, ['approvals']);
 }

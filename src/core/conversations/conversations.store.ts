@@ -128,6 +128,61 @@ export const findLastMessage = firstRow<{ conversation_id: string }, Transaction
     .limit(1),
 );
 
+const messageOfStep = statement<{
+  conversation_id: string;
+  job_id: string;
+  n: number;
+  content: string;
+  data: string | null;
+  dialogue: number;
+}>()((db, p) =>
+  db
+    .updateTable('messages')
+    .set({ content: p('content'), data: p('data'), dialogue: p('dialogue') })
+    .where('conversation_id', '=', p('conversation_id'))
+    .where('id', '=', (eb) =>
+      eb
+        .selectFrom('job_steps')
+        .select(sql<string>`message_id`.as('id'))
+        .where('job_id', '=', p('job_id'))
+        .where('n', '=', p('n')),
+    ),
+);
+
+/** Changes the message in which a step resulted. */
+export function changeMessageOfStep(
+  tx: Transaction,
+  row: {
+    conversation_id: string;
+    job_id: string;
+    n: number;
+    content: string;
+    data: string | null;
+    dialogue: number;
+  },
+): Promise<void> {
+  return tx.each(messageOfStep, [row]);
+}
+
+const messageOfUser = statement<{ conversation_id: string; job_id: string; content: string }>()(
+  (db, p) =>
+    db
+      .updateTable('messages')
+      .set({ content: p('content') })
+      .where('conversation_id', '=', p('conversation_id'))
+      .where('job_id', '=', p('job_id'))
+      .where('role', '=', sql.lit('user'))
+      .where('data', 'is', null),
+);
+
+/** Changes the message with which a job began. */
+export function changeMessageOfUser(
+  tx: Transaction,
+  row: { conversation_id: string; job_id: string; content: string },
+): Promise<void> {
+  return tx.each(messageOfUser, [row]);
+}
+
 const removeMessages = statement<{ conversation_id: string; job_id: string }>()((db, p) =>
   db
     .deleteFrom('messages')

@@ -9,6 +9,8 @@ import { continueAfter, newId } from '../../kernel/ids.ts';
 import { isCleanText } from '../../kernel/text.ts';
 import {
   type ConversationRow,
+  changeMessageOfStep,
+  changeMessageOfUser,
   conversationCounts,
   deleteCopies,
   deleteEmptyConversations,
@@ -60,6 +62,35 @@ export interface DialogueEntry extends NewMessage {
   readonly isDialogue: boolean;
   /** Whether it is a summary of earlier messages. */
   readonly isSummary?: boolean;
+}
+
+/** A message that was held until guards had seen it. */
+export interface ReleasedMessage {
+  readonly conversation_id: string;
+  /** The step in which it resulted. */
+  readonly job_id: string;
+  readonly n: number;
+  readonly content: string;
+  /** JSON: the message as a model takes it; null for one that no model is shown. */
+  readonly data: string | null;
+  readonly isDialogue: boolean;
+}
+
+/** Gives a message that was held its content. */
+export function releaseMessage(
+  tx: Transaction,
+  { isDialogue, content, ...message }: ReleasedMessage,
+): Promise<void> {
+  const row = { ...message, content: storable(content), dialogue: Number(isDialogue) };
+  return changeMessageOfStep(tx, row);
+}
+
+/** Changes what a job's user has said, as the conversation has it. */
+export function changeTask(
+  tx: Transaction,
+  message: { conversation_id: string; job_id: string; content: string },
+): Promise<void> {
+  return changeMessageOfUser(tx, { ...message, content: storable(message.content) });
 }
 
 /** Begins conversations, active from now on. */

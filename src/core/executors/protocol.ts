@@ -19,6 +19,8 @@ export const failureCodes = [
   'upstream_unavailable',
   'budget_exceeded',
   'model_refused',
+  'guard_refused',
+  'guard_failed',
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];
 

@@ -187,7 +187,7 @@ export class Execution {
     const timing = timingWith(jobKey, options.timing, names.runAt);
     refuseInvalid(skill, input, inputField);
     if (overrides) {
-      await this.#parts.agents.requireOverridable(caller.organizationId, agentId, overrides);
+      await this.#parts.agents.requireOverridable(caller, agentId, overrides);
     }
     const agentOverrides = overrides && JSON.stringify(overrides);
     if (conversationId !== undefined && !skill.continuesConversations) {

@@ -15,6 +15,7 @@ import {
   Tokens,
   Words,
 } from '../../adapters/http/schemas.ts';
+import { guardActions, guardStages } from '../agents/guards.ts';
 import { ruleOutcomes } from '../agents/tool-rules.ts';
 
 export const StepStatus = Words(stepStatuses);
@@ -39,6 +40,7 @@ const stepExample = {
   estimated_cost_usd: 0,
   price: null,
   rule: null,
+  guard: null,
   waits_for: null,
   due_at: null,
   started_at: '2026-01-01T00:00:01.000Z',
@@ -115,7 +117,7 @@ export const JobStep = Type.Object(
         description: 'The same for all turns and tools of one request to a model.',
       }),
     ),
-    kind: Words(['model', 'summary', 'tool', 'generate', 'skill', 'step', ...waitKinds]),
+    kind: Words(['model', 'summary', 'tool', 'guard', 'generate', 'skill', 'step', ...waitKinds]),
     name: Type.String({
       description:
         'The model, the skill, or the tool of the agent itself; the name that the code gave ' +
@@ -153,6 +155,20 @@ export const JobStep = Type.Object(
       ),
       description:
         'Of a tool: what the tool_rules of the agent decided about the call, and which of them, from 1; null where none concerns the tool. A number of null is approvals alone.',
+    },
+    guard: {
+      ...Nullable(
+        Type.Object({
+          on: Words(guardStages),
+          tool: Nullable(Type.String({ description: 'The tool whose result the text is.' })),
+          action: {
+            ...Nullable(Words(guardActions)),
+            description: 'null where the guard failed.',
+          },
+          reason: Nullable(Type.String()),
+        }),
+      ),
+      description: 'Of a guard: which text it judged, and what it decided; null while it has not.',
     },
     waits_for: {
       ...Nullable(WaitedFor),

@@ -34,7 +34,11 @@ export const listRecords = allRows<PageOfRecords>()((db, p) =>
     .selectFrom('job_steps')
     .select(['n', 'generation', 'kind', 'name', 'parent', 'status', 'digest', 'attempt', 'seen_to'])
     .select(['told', 'turn', 'due_at'])
-    .select(sql<number | null>`case when kind <> 'tool' then octet_length(result) end`.as('bytes'))
+    .select(
+      sql<number | null>`case when kind not in ('tool', 'guard') then octet_length(result) end`.as(
+        'bytes',
+      ),
+    )
     .select(bytesOf('result', 'memory', 'error').as('size'))
     .where('job_id', '=', p('job_id'))
     .where('n', '>', p('after'))
@@ -57,7 +61,7 @@ export const listResults = allRows<PageOfResults>()((db, p) =>
     .where('job_id', '=', p('job_id'))
     .where('n', '>=', p('from'))
     .where('n', '<=', p('to'))
-    .where('kind', 'not in', ['model', 'tool', 'generate'])
+    .where('kind', 'not in', ['model', 'tool', 'guard', 'generate'])
     .where(sql<boolean>`parent is not distinct from ${p('parent')}`),
 );
 

@@ -25,7 +25,7 @@ export class JournalFault extends Error {
 }
 
 /** What code requests by key: a step, a wait, or a request to a model with all its turns and tools. */
-export type RecordedKind = Exclude<StepKind, 'model' | 'tool'>;
+export type RecordedKind = Exclude<StepKind, 'model' | 'tool' | 'guard'>;
 
 /** A step on record; of a request to a model the first of its steps. */
 export interface StepRecord
@@ -130,10 +130,10 @@ export function nextPlace({ ends, pending }: Records): number {
   }
 }
 
-/** Null for a tool, which no code requests. */
+/** Null for a tool and a guard, which no code requests. */
 function recordOf(row: RecordedRow): StepRecord | null {
   const { kind, turn: nth } = row;
-  if (kind === 'tool') return null;
+  if (kind === 'tool' || kind === 'guard') return null;
   if (kind !== 'model') return { ...row, kind, nth };
   return { ...row, kind: 'generate', name: 'generate', nth: 1, digest: null };
 }

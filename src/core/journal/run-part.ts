@@ -1,5 +1,5 @@
 /**
- * A part of a run: the run itself, or a tool call within it, with its own path, depth and memory
+ * A part of a run: the run itself, or a tool call or a guard within it, with its own path, depth and memory
  * changes. Parts nest, because a tool may call models too.
  */
 import { PartChanges } from '../memories/part-changes.ts';
@@ -13,6 +13,8 @@ export interface RunPart {
   readonly step: number | null;
   /** Of the agent's memory, by this part and the parts within it. Null for the run itself: a repeated attempt makes them again. */
   readonly changes: PartChanges | null;
+  /** Whether it is within a guard, which no guards watch. */
+  readonly isGuard: boolean;
 }
 
 /** A part within another. */
@@ -20,7 +22,7 @@ export interface InnerPart extends RunPart {
   readonly changes: PartChanges;
 }
 
-export const wholeRun: RunPart = { path: '', depth: 0, step: null, changes: null };
+export const wholeRun: RunPart = { path: '', depth: 0, step: null, changes: null, isGuard: false };
 
 /** `name` leads to the part within `outer`. A step of the run's own code keeps the depth. */
 export function innerPart(
@@ -29,5 +31,11 @@ export function innerPart(
   name: string,
   depth = outer.depth + 1,
 ): InnerPart {
-  return { path: `${outer.path}/${name}`, depth, step, changes: new PartChanges(outer.changes) };
+  const { path, changes, isGuard } = outer;
+  return { path: `${path}/${name}`, depth, step, changes: new PartChanges(changes), isGuard };
+}
+
+/** The part that a guard is. */
+export function guardPart(outer: RunPart, step: number, name: string): InnerPart {
+  return { ...innerPart(outer, step, name), isGuard: true };
 }

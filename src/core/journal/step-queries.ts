@@ -49,6 +49,7 @@ export interface EndedStep
     | 'seen_to'
     | 'told'
     | 'rule'
+    | 'guard'
   > {
   status: Exclude<StepStatus, 'active' | 'waiting'>;
 }
@@ -145,6 +146,54 @@ export function recordRule(tx: Transaction, jobId: string, n: number, rule: stri
   return tx.each(decide, [{ job_id: jobId, n, rule }]);
 }
 
+interface EndedGuard {
+  job_id: string;
+  n: number;
+  status: 'completed' | 'failed';
+  error: string | null;
+  guard: string;
+  /** The text that it gave in place of another, as JSON. */
+  result: string | null;
+  memory: string | null;
+  now: number;
+}
+
+const endOfGuard = statement<EndedGuard>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({
+      status: p('status'),
+      error: p('error'),
+      guard: p('guard'),
+      result: p('result'),
+      memory: p('memory'),
+      finished_at: p('now'),
+    })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+/** Ends a guard with what it has decided. */
+export function endGuardStep(tx: Transaction, row: EndedGuard): Promise<void> {
+  return tx.each(endOfGuard, [row]);
+}
+
+const wholeResult = statement<{ job_id: string; n: number; result: string | null }>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({ result: p('result') })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+/** Changes the whole result of a tool, where its message has only the beginning. */
+export function setToolResult(
+  tx: Transaction,
+  row: { job_id: string; n: number; result: string | null },
+): Promise<void> {
+  return tx.each(wholeResult, [row]);
+}
+
 /** The calls of a tool before a step of a job, and what its calls of models have used. PostgreSQL sums to text. */
 export const findUseOfTool = firstRow<{ job_id: string; n: number; name: string }>()((db, p) =>
   db
@@ -168,7 +217,7 @@ const columnsOfStep = [
   ...(['job_id', 'n', 'epoch', 'generation', 'parent', 'turn', 'kind', 'name'] as const),
   ...(['call_id', 'status', 'error', 'message_id', 'memory', 'digest', 'attempt'] as const),
   ...(['prompt_tokens', 'completion_tokens', 'reserved', 'estimated', 'started_at'] as const),
-  ...(['cost', 'rule'] as const),
+  ...(['cost', 'rule', 'guard'] as const),
 ] as const;
 export type StepOfGeneration = Pick<StepRow, (typeof columnsOfStep)[number]>;
 
@@ -180,6 +229,16 @@ export const listStepsOfGeneration = allRows<{ job_id: string; generation: strin
     .where('job_id', '=', p('job_id'))
     .where('generation', '=', p('generation'))
     .orderBy('n'),
+);
+
+/** The text that a guard gave in place of another, as JSON. */
+export const findGuardResult = firstRow<{ job_id: string; n: number }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('result')
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('kind', '=', 'guard'),
 );
 
 /** The whole result of a tool, where its message has only the beginning. */
@@ -258,7 +317,7 @@ const listedColumns = [
   ...(['n', 'parent', 'generation', 'kind', 'name', 'turn', 'status', 'error'] as const),
   ...(['message_id', 'prompt_tokens', 'completion_tokens', 'started_at', 'finished_at'] as const),
   ...(['cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
-  ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at', 'rule'] as const),
+  ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at', 'rule', 'guard'] as const),
 ] as const;
 export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 

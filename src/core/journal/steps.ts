@@ -4,6 +4,7 @@ import type { Database, Handle } from '../../adapters/database/database.ts';
 import type { ApprovalStatus, JobStatus, StepKind } from '../../adapters/database/tables.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { usdOf, usdOrNull } from '../../kernel/money.ts';
+import type { GuardVerdict } from '../agents/guards.ts';
 import type { RuleDecision } from '../agents/tool-rules.ts';
 import {
   type CountedTokens,
@@ -101,7 +102,7 @@ function countsOf(job: CountedTokens): CountedTokens {
   };
 }
 
-const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'generate']);
+const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'guard', 'generate']);
 
 function ruleBody({ rule, then, message }: RuleDecision) {
   return { number: rule, then, message };
@@ -109,7 +110,7 @@ function ruleBody({ rule, then, message }: RuleDecision) {
 
 function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
   const { n, parent, generation, error, due_at, started_at, finished_at, ...more } = row;
-  const { estimated, cost, estimated_cost, price, rule, ...listed } = more;
+  const { estimated, cost, estimated_cost, price, rule, guard, ...listed } = more;
   const isThought = thoughtKinds.has(row.kind);
   return {
     step: n,
@@ -124,6 +125,7 @@ function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
     kind: row.kind === 'model' && row.turn === 0 ? ('summary' as const) : row.kind,
     error: error === null ? null : (JSON.parse(error) as StepError),
     rule: rule === null ? null : ruleBody(JSON.parse(rule) as RuleDecision),
+    guard: guard === null ? null : (JSON.parse(guard) as GuardVerdict),
     waits_for: waitsFor,
     due_at: timestampOrNull(due_at),
     started_at: timestamp(started_at),

@@ -3,7 +3,7 @@
  * attempt continues after what is on record.
  */
 import type { DialogueMessage, ToolMessage, UserMessage } from '../../adapters/models/model.ts';
-import type { ActiveGeneration } from './attempt.ts';
+import type { ActiveGeneration, BegunGeneration } from './attempt.ts';
 import type { Compaction } from './compaction.ts';
 import { coveredBy } from './compaction-plan.ts';
 import type { GenerateRequest } from './generate-request.ts';
@@ -12,6 +12,7 @@ import type { History } from './history.ts';
 import { LoopError, type LoopResult, runLoop } from './loop.ts';
 import { askModel } from './model-calls.ts';
 import { dialogueFor, type PlannedTool, type RecordedGeneration } from './recorded-generation.ts';
+import { releaseAnswer, releaseHeld } from './released.ts';
 import { requireScopes } from './run-agent.ts';
 import { takeSteering } from './steering.ts';
 import { ThinkingError } from './thinking-error.ts';
@@ -19,16 +20,19 @@ import { runTool } from './tool-runs.ts';
 
 /** Runs the loop to its answer. Each turn begins in the commit that records the tools before it. */
 export async function answer(
-  begun: Omit<ActiveGeneration, 'results' | 'compaction'>,
+  begun: BegunGeneration,
   { request, corrections }: GenerateRequest,
   { history, task }: { readonly history: History; readonly task: UserMessage },
   recorded: RecordedGeneration,
 ): Promise<LoopResult> {
   const { parts, run, generations } = begun.attempt;
+  const { guards } = begun;
+  const { models } = recorded;
+  const released = await releaseHeld(begun, recorded);
   const messages: readonly DialogueMessage[] = [
     ...history.messages,
     task,
-    ...dialogueFor(recorded, begun.generation.call.model),
+    ...dialogueFor({ messages: released, models }, begun.generation.call.model),
   ];
   const active: ActiveGeneration = {
     ...begun,
@@ -50,9 +54,11 @@ export async function answer(
         ready.catch(() => {});
         records.push(ready);
         const asked = { turn, isLast: turn >= turnsMax };
-        const reply = await askModel(active, dialogue, asked, ready);
-        for (const tool of reply.tools) planned.set(tool.call.id, tool);
-        return reply;
+        guards.turn = turn;
+        const { message, tools, step } = await askModel(active, dialogue, asked, ready);
+        for (const tool of tools) planned.set(tool.call.id, tool);
+        if (message.text === '' || !guards.judges('answer')) return { message };
+        return { message: await releaseAnswer(active, step, message) };
       },
       async ({ id }) => {
         // Open the scope before the first await: otherwise the run could be suspended while other tools wait.

@@ -24,6 +24,7 @@ import type { Generation } from './generation.ts';
 import type { GenerationParts, Generations } from './generations.ts';
 import type { ProviderPaces } from './pace/provider-paces.ts';
 import type { RunBounds } from './run-bounds.ts';
+import type { TextGuards } from './text-guards.ts';
 import type { ToolBox } from './tools.ts';
 
 /** What the thinking of a process uses. */
@@ -75,7 +76,11 @@ export interface ActiveGeneration {
   readonly results: Map<string, ToolMessage>;
   /** The wait scope of the generation: it waits when all of its concurrent tools wait. */
   readonly scope: WaitScope;
+  readonly guards: TextGuards;
 }
+
+/** A generation before its dialogue is complete. */
+export type BegunGeneration = Omit<ActiveGeneration, 'results' | 'compaction'>;
 
 /** The user for whom the job of an attempt works; null without one. */
 export const userOf = ({ run }: ThinkingAttempt): string | null =>

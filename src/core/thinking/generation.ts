@@ -30,6 +30,8 @@ export interface Generation {
   /** Index in the dialogue of the message to be answered; earlier ones may be left out. */
   readonly task: number;
   readonly isDialogue: boolean;
+  /** Whether a guard asks. */
+  readonly isOfGuard: boolean;
   /** How long its turns wait for providers. */
   readonly patience: Patience;
   /** Calls without an answer that the provider may have charged. */

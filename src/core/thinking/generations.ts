@@ -43,6 +43,7 @@ import type { ReservationNeed } from '../usage/reservation-rule.ts';
 import { charge, reserve, type UsageOwner } from '../usage/reservations.ts';
 import { placeInTree, type TreePlace, treeState } from './agent-tree.ts';
 import type { Summary } from './compaction-plan.ts';
+import { type Held, heldContent, heldData } from './guard-records.ts';
 import {
   type CallCost,
   nothingRecorded,
@@ -82,6 +83,10 @@ export interface CallEnd extends CallCost {
   readonly message: AssistantMessage | null;
   /** Whether later runs of the conversation see the message. */
   readonly isDialogue: boolean;
+  /** Whether neither users nor later runs see it before guards have. */
+  readonly isHeld?: boolean;
+  /** Whether a guard has asked: then what the model says is for the guard alone. */
+  readonly isOfGuard?: boolean;
   /** The tools that the model called. */
   readonly tools: readonly Omit<PlannedTool, 'n'>[];
   /** Where the answer is a summary of earlier messages; with turns it covers all messages up to the last of them. */
@@ -99,6 +104,8 @@ export interface ToolEnd {
   /** The whole result, where the message has only its beginning. */
   readonly whole?: string | null;
   readonly isDialogue: boolean;
+  /** Whether the model does not see it before guards have. */
+  readonly isHeld?: boolean;
   readonly memory: readonly MemoryChange[];
   /** Those that the skill has added to the conversation. */
   readonly messages: readonly RunMessage[];
@@ -297,15 +304,17 @@ export class Generations {
       }
       if (id !== null && end.message !== null) {
         const isWhole = end.status === 'completed';
+        const isHeld = end.isHeld === true;
         await addDialogue(tx, [
           {
             ...messageOf(job, id, now),
-            role: 'assistant',
-            content: cutContent(end.message.text),
+            // A guard judges; it says nothing in the conversation.
+            role: end.isOfGuard ? 'system' : 'assistant',
+            content: isHeld ? heldContent : cutContent(end.message.text),
             tokens: { ...usage, cost: costs.cost },
             model: call.model,
             data: isWhole ? JSON.stringify(await storedOf(tx, job, call, end)) : null,
-            isDialogue: end.isDialogue && isWhole,
+            isDialogue: end.isDialogue && isWhole && !isHeld,
             isSummary: end.summary !== undefined,
           },
         ]);
@@ -383,8 +392,8 @@ export class Generations {
           ...messageOf(job, id, now),
           role: 'tool',
           content: cutContent(end.content),
-          data: JSON.stringify(end.message),
-          isDialogue: end.isDialogue,
+          data: heldData(end.message, end.isHeld === true),
+          isDialogue: end.isDialogue && !end.isHeld,
         },
       ]);
     });
@@ -446,9 +455,9 @@ async function storedOf(
   tx: Transaction,
   job: JournalJob,
   { generation }: BegunCall,
-  { message, summary }: CallEnd,
-): Promise<AssistantMessage | Summary | null> {
-  if (summary === undefined) return message;
+  { message, summary, isHeld }: CallEnd,
+): Promise<AssistantMessage | Held<AssistantMessage> | Summary | null> {
+  if (summary === undefined) return isHeld && message ? { ...message, isHeld } : message;
   const { turns } = summary;
   const first = { job_id: job.id, generation, turns };
   const last = turns === 0 ? undefined : await findLastMessageOfTurns(tx, first);
@@ -460,4 +469,4 @@ function messageOf(job: JournalJob, id: string, at: number) {
 }
 
 /** A message's content may have 64 KiB (docs/decisions/json-and-lists.md). */
-const cutContent = (text: string) => cutToBytes(text, contentMax, '\n[cut]');
+export const cutContent = (text: string) => cutToBytes(text, contentMax, '\n[cut]');

@@ -53,10 +53,9 @@ import type { CallNeed } from './run-bounds.ts';
 import { isTooLong, promptsMax, shrinkWindow } from './shortening.ts';
 import { TextBatches } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
+import { messageShownMax } from './tool-results.ts';
 import { roomFor } from './window.ts';
 
-/** Characters of an answer in its `message` event; the `token` events carry all of it. */
-const messageShownMax = 60_000;
 /** Delays while other calls hold the budget's tokens; each new try is a transaction. */
 const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
 
@@ -79,6 +78,8 @@ export interface ModelTurn {
   readonly message: AssistantMessage;
   /** The tools that it called. */
   readonly tools: readonly PlannedTool[];
+  /** The step of the call. */
+  readonly step: number;
 }
 
 /**
@@ -294,24 +295,23 @@ async function callOnce(
     if (error instanceof ModelError) {
       const end = failedEnd(error, call);
       spend(request, call, end);
-      const { isDialogue } = generation;
-      await attempt.generations.endCall(call, { isDialogue, ...end });
+      const { isDialogue, isOfGuard } = generation;
+      const isHeld = holds(request);
+      await attempt.generations.endCall(call, { isDialogue, isOfGuard, isHeld, ...end });
     }
     throw error;
   }
 }
 
 /** The answer of the model, whose text is passed on while it arrives. */
-async function stream(
-  { attempt, generation, model, messages, tools, isLast }: TurnRequest,
-  call: BegunCall,
-): Promise<ModelAnswer> {
+async function stream(request: TurnRequest, call: BegunCall): Promise<ModelAnswer> {
+  const { attempt, generation, model, messages, tools, isLast } = request;
   const settings = await settingsFor(attempt, model);
   const isChat = speaksChat(model, settings);
   const taken = settingsTaken(attempt, generation, model, { isOffered: tools.length > 0, isChat });
-  const batches = new TextBatches((text) =>
-    report(attempt, { type: 'token', data: { step: call.n, text } }),
-  );
+  const batches = new TextBatches((text) => {
+    if (isShown(request)) report(attempt, { type: 'token', data: { step: call.n, text } });
+  });
   const { signal } = generation.call;
   const { takesFiles } = taken;
   try {
@@ -336,6 +336,16 @@ async function stream(
   } finally {
     batches.end();
   }
+}
+
+/** Whether guards have to see an answer first. */
+function holds({ guards }: ActiveGeneration): boolean {
+  return guards.judges('answer');
+}
+
+/** Whether clients are shown an answer as it arrives. */
+function isShown(request: TurnRequest): boolean {
+  return !request.generation.isOfGuard && !holds(request);
 }
 
 /** What the model takes of the call, with a log line for the rest. */
@@ -375,7 +385,7 @@ async function recordAnswer(
   if (finish === 'content-filter' || finish === 'refusal') {
     const { text } = message;
     const seenBytes = Buffer.byteLength(text);
-    const refusal = refusalOf(request.model, finish, text);
+    const refusal = refusalOf(request.model, finish, holds(request) ? '' : text);
     throw new ModelError('refused', refusal, { isDeclined: true, text, usage, seenBytes });
   }
   if (!isCut && message.text.trim() === '' && whole.toolCalls.length === 0) {
@@ -385,13 +395,16 @@ async function recordAnswer(
   logExcess(attempt, usage, call);
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
   spend(request, call, { usage, estimated });
-  const { isDialogue, output } = generation;
+  const { isDialogue, isOfGuard, output } = generation;
+  const isHeld = holds(request) && message.text !== '';
   const shortage =
     (finish === 'length' ? shortageOf(whole, call, permitted, output) : null) ??
     (message.text.trim() === '' && clean !== whole ? unanswered(request.turn) : null);
   const calls = shortage === null ? message.toolCalls : [];
   const tools = await attempt.generations.endCall(call, {
     isDialogue,
+    isOfGuard,
+    isHeld,
     status: shortage === null ? 'completed' : 'failed',
     error: shortage && { code: shortage.code, message: shortage.message },
     message,
@@ -400,7 +413,7 @@ async function recordAnswer(
     tools: calls.map((one) => ({ call: one, name: box.nameOf(one) })),
   });
   if (shortage !== null) throw shortage;
-  if (message.text !== '') {
+  if (message.text !== '' && isShown(request)) {
     const content = cutText(message.text, messageShownMax);
     report(attempt, { type: 'message', data: { role: 'assistant', content, step: call.n } });
   }
@@ -409,7 +422,7 @@ async function recordAnswer(
       finish === 'length' ? `${call.output} tokens` : 'what the output of a job may have';
     log(attempt, `The answer was cut at ${bound}`);
   }
-  return { message, tools };
+  return { message, tools, step: call.n };
 }
 
 /** Logs when a provider reports more tokens than were reserved: budgets may be exceeded by the difference. */

@@ -7,10 +7,12 @@ import type { ToolMessage } from '../../adapters/models/model.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
 import { memoryOf } from '../jobs/runs/attempt.ts';
 import type { RunPart } from '../journal/run-part.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
 import { report, type ThinkingAttempt } from './attempt.ts';
 import type { GenerateOptions } from './generate-request.ts';
 import { quoted } from './quoted.ts';
 import type { RecordedGeneration } from './recorded-generation.ts';
+import type { TextGuards } from './text-guards.ts';
 
 /** Characters of the task used as a query, and of the recalled text; the model can recall more with its tool. */
 const taskMax = 1_000;
@@ -24,12 +26,21 @@ interface RecalledMemory {
   readonly updated_at: string;
 }
 
+/** The request for whose task memories are recalled. */
+interface Recalling {
+  readonly id: string;
+  readonly part: RunPart;
+  readonly recorded: RecordedGeneration;
+  readonly guards: TextGuards;
+  readonly scope: WaitScope;
+}
+
 /** The recalled memories, as text below a task; empty where the agent has no recall or nothing is found. */
 export async function recalledFor(
   attempt: ThinkingAttempt,
   agent: AgentRow,
   { prompt, tools }: GenerateOptions,
-  { id, part, recorded }: { id: string; part: RunPart; recorded: RecordedGeneration },
+  { id, part, recorded, guards, scope }: Recalling,
 ): Promise<string> {
   if (recorded.recalled !== null) return below(recorded.recalled);
   // A recorded request keeps the memories that it was made with.
@@ -42,22 +53,33 @@ export async function recalledFor(
   const found = (await memory.ask('recall', { query, limit }, part)) as RecalledMemory[];
   const memories = fitting(found);
   if (memories.length === 0) return '';
+  const text = JSON.stringify(memories);
+  const given = {
+    on: 'tool_result',
+    tool: toolName,
+    text,
+    key: 'recall',
+    parent: part.step,
+  } as const;
+  const judged = await guards.judge(given, scope);
+  if (judged.kind === 'refused') return '';
+  const shown = judged.isReplaced ? judged.text : memories;
   const callId = `recall-${id.slice(0, 16)}`;
   const message: ToolMessage = {
     role: 'tool',
     callId,
     name: toolName,
     isError: false,
-    text: JSON.stringify(memories),
+    text: judged.text,
   };
   const step = await attempt.generations.recordRecall(
     { generation: id, parent: part.step, name: toolName },
     message,
-    JSON.stringify({ tool: toolName, input: { query, limit }, output: memories }),
+    JSON.stringify({ tool: toolName, input: { query, limit }, output: shown }),
   );
   const place = { step, call_id: callId, tool: toolName };
   report(attempt, { type: 'tool_call', data: { ...place, input: { query, limit } } });
-  report(attempt, { type: 'tool_result', data: { ...place, output: memories } });
+  report(attempt, { type: 'tool_result', data: { ...place, output: shown } });
   return below(message.text);
 }
 

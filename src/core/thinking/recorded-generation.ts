@@ -11,6 +11,7 @@ import {
   type ToolMessage,
   type Usage,
 } from '../../adapters/models/model.ts';
+import type { GuardVerdict } from '../agents/guards.ts';
 import type { RuleDecision } from '../agents/tool-rules.ts';
 import { costsOf } from '../journal/call-costs.ts';
 import type { StepFailure } from '../journal/journal-steps.ts';
@@ -20,6 +21,8 @@ import type { MemoryChange } from '../memories/run-memory.ts';
 import { triesKey, type Unanswered } from './call-retries.ts';
 import type { Summary } from './compaction-plan.ts';
 import type { BegunCall } from './generations.ts';
+import { withoutMark } from './guard-records.ts';
+import type { GuardStep } from './text-guards.ts';
 
 /** A tool that is about to run. */
 export interface PlannedTool {
@@ -58,6 +61,12 @@ export function pricedCall({ usage, estimated }: CallCost, call: BegunCall): Pri
   return { usage, estimated, cost: costsOf(usage, estimated, call).cost };
 }
 
+/** A message that guards had not passed when its claim ended, by the step in which it resulted. */
+export type HeldMessage =
+  | { readonly n: number; readonly message: AssistantMessage; readonly tool: null }
+  /** The result of a tool. */
+  | { readonly n: number; readonly message: ToolMessage; readonly tool: PlannedTool };
+
 export interface RecordedGeneration {
   readonly messages: readonly DialogueMessage[];
   /** The model of each answer. */
@@ -65,6 +74,9 @@ export interface RecordedGeneration {
   readonly turns: number;
   /** The last summary of earlier messages, null where there is none. */
   readonly summary: Summary | null;
+  /** Those of the messages that guards have to pass before they are sent or shown. */
+  readonly held: readonly HeldMessage[];
+  readonly guards: readonly GuardStep[];
   /** Of all calls, including those without an answer. */
   readonly costs: readonly PricedCall[];
   /** Calls without an answer that the provider may have charged, by `triesKey`. */
@@ -97,7 +109,9 @@ export function readGeneration(
   const unanswered: Unanswered = new Map();
   const cuts = new Map<string, number>();
   const open = new Map<string, PlannedTool>();
-  const memory: MemoryChange[] = [];
+  const held: HeldMessage[] = [];
+  const guards = rows.filter(({ kind }) => kind === 'guard');
+  const memory = guards.flatMap(memoryOf);
   let turns = 0;
   let summary: Summary | null = null;
   const messageOf = <M extends DialogueMessage | Summary>({
@@ -116,14 +130,16 @@ export function readGeneration(
       else unanswered.set(key, 1 + (unanswered.get(key) ?? 0));
     }
     if (call.status !== 'completed') continue;
-    const answer = messageOf<AssistantMessage | Summary>(call);
-    if (answer === undefined) continue;
-    if (answer.role === 'summary') {
-      summary = answer;
+    const stored = messageOf<AssistantMessage | Summary>(call);
+    if (stored === undefined) continue;
+    if (stored.role === 'summary') {
+      summary = stored;
       continue;
     }
     turns = call.turn;
+    const { message: answer, isHeld } = withoutMark<AssistantMessage>(stored);
     messages.push(answer);
+    if (isHeld) held.push({ n: call.n, message: answer, tool: null });
     models.set(answer, call.name);
     const tools = new Map(
       rows
@@ -138,8 +154,11 @@ export function readGeneration(
         open.set(toolCall.id, { n: tool.n, call: toolCall, name: tool.name, left: leftTool(tool) });
         continue;
       }
-      messages.push(result);
-      if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
+      const { message, isHeld: isResultHeld } = withoutMark(result);
+      messages.push(message);
+      const planned = { n: tool.n, call: toolCall, name: tool.name };
+      if (isResultHeld) held.push({ n: tool.n, message, tool: planned });
+      memory.push(...memoryOf(tool));
     }
     messages.push(...(steered.get(call.turn) ?? []));
   }
@@ -149,7 +168,28 @@ export function readGeneration(
   const failed = rows.find((row) => row.kind === 'generate' && row.attempt === attempt);
   const failure = failed?.error ? (JSON.parse(failed.error) as StepFailure) : null;
   const calling = { costs, unanswered, cuts };
-  return { messages, models, turns, summary, ...calling, open, memory, recalled, failure };
+  const guarded = { held, guards: guards.map(guardStep) };
+  return {
+    messages,
+    models,
+    turns,
+    summary,
+    ...guarded,
+    ...calling,
+    open,
+    memory,
+    recalled,
+    failure,
+  };
+}
+
+function memoryOf({ memory }: StepOfGeneration): MemoryChange[] {
+  return memory === null ? [] : (JSON.parse(memory) as MemoryChange[]);
+}
+
+function guardStep({ n, name, call_id, guard }: StepOfGeneration): GuardStep {
+  const verdict = guard === null ? null : (JSON.parse(guard) as GuardVerdict);
+  return { n, name, call_id, verdict };
 }
 
 /** Whether a budget cut the answer: no other call that was made fails with this code. */

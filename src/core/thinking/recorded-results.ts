@@ -6,6 +6,7 @@
 import type { ToolMessage } from '../../adapters/models/model.ts';
 import { findToolMessage, findToolResult } from '../journal/step-queries.ts';
 import type { GenerationParts, Generations } from './generations.ts';
+import { withoutMark } from './guard-records.ts';
 
 /** Bytes of the whole results that one claim keeps. */
 const keptMax = 32 * 1024 * 1024;
@@ -43,5 +44,7 @@ async function messageOf(
   const id = (await findToolMessage(context.database.read, call))?.message_id;
   if (id == null) return undefined;
   const json = (await conversations.dataOf(conversationId, [id])).get(id);
-  return json === undefined ? undefined : (JSON.parse(json) as ToolMessage);
+  if (json === undefined) return undefined;
+  const { message, isHeld } = withoutMark(JSON.parse(json) as ToolMessage);
+  return isHeld ? undefined : message;
 }

@@ -6,21 +6,28 @@
 import type { UserMessage } from '../../adapters/models/model.ts';
 import { newId } from '../../kernel/ids.ts';
 import { addDialogue } from '../conversations/record.ts';
-import { steeringMessages, takeMessages } from '../jobs/in-conversation/delivered.ts';
+import {
+  type SteeringMessage,
+  steeringMessages,
+  takeMessages,
+} from '../jobs/in-conversation/delivered.ts';
 import { messageText } from '../jobs/message-text.ts';
 import { lookupOf } from '../skills/registry.ts';
 import { type ActiveGeneration, report } from './attempt.ts';
+import { inputWithTask, judgedText } from './released.ts';
 import { type SteeredEntry, steeredAfter } from './steered.ts';
+import type { Judged } from './text-guards.ts';
 
 /**
  * Takes the messages that wait for the job, once what its tools gave is recorded. Only the request that continues the conversation
  * takes some: those of called skills are not part of it.
  */
 export async function takeSteering(
-  { attempt, generation }: Pick<ActiveGeneration, 'attempt' | 'generation'>,
+  active: ActiveGeneration,
   turn: number,
   recorded: () => Promise<unknown>,
 ): Promise<UserMessage[]> {
+  const { attempt, generation } = active;
   const { parts, run, generations } = attempt;
   const { job } = run;
   const field = parts.skills.definition(...lookupOf(job.organization_id, job))?.taskField ?? null;
@@ -30,9 +37,13 @@ export async function takeSteering(
   const waiting = await steeringMessages(database.read, job, field, clock.now());
   if (waiting.length === 0) return [];
   await recorded();
+  const judged = new Map<string, Judged>();
+  for (const one of waiting) judged.set(one.jobId, await judgeMessage(active, one));
   const now = clock.now();
   const taken = await generations.journal.write(async (tx, isRepeat) => {
-    const some = await takeMessages(context, tx, job, waiting, now);
+    const some = (await takeMessages(context, tx, job, waiting, now)).map((one) =>
+      judgedMessage(one, field, judged.get(one.jobId)),
+    );
     // The first try may have been committed, and its confirmation lost.
     const before = isRepeat ? (await steeredAfter(tx, job, generation.id)).get(turn) : undefined;
     await addDialogue(
@@ -56,4 +67,23 @@ export async function takeSteering(
   for (const { text } of taken)
     report(attempt, { type: 'message', data: { role: 'user', content: text } });
   return taken;
+}
+
+/** What the guards say about a message. */
+function judgeMessage({ guards, scope, part }: ActiveGeneration, { jobId, text }: SteeringMessage) {
+  const message = { on: 'message', text, key: `message/${jobId}`, parent: part.step } as const;
+  return guards.judge(message, scope);
+}
+
+/** The message as the guards have left it. One that they refuse does not end the run: the model and the user get a note. */
+function judgedMessage(
+  message: SteeringMessage,
+  field: string,
+  judged: Judged | undefined,
+): SteeringMessage {
+  if (judged === undefined || (judged.kind === 'passed' && !judged.isReplaced)) return message;
+  const { jobId, text: task, input } = message;
+  const text = judgedText(judged);
+  const changed = inputWithTask(input, field, task, text, judged.kind === 'refused');
+  return { jobId, text, input: changed ?? input };
 }

@@ -6,7 +6,9 @@ export type ThinkingErrorCode =
   | 'missing_credentials'
   | 'upstream_unavailable'
   | 'budget_exceeded'
-  | 'model_refused';
+  | 'model_refused'
+  | 'guard_refused'
+  | 'guard_failed';
 
 /** Reaches the skill with its message, `code` and `retryable`. */
 export class ThinkingError extends Error {

@@ -8,7 +8,7 @@ import type { Usage } from '../../adapters/models/model.ts';
 import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { usdOf } from '../../kernel/money.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
-import { fallbacksOf, rulesOf, settingsOf } from '../agents/agent-rows.ts';
+import { fallbacksOf, guardsOf, rulesOf, settingsOf } from '../agents/agent-rows.ts';
 import type { FilledInstructions } from '../agents/instruction-values.ts';
 import { callSettings } from '../agents/model-settings.ts';
 import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
@@ -35,9 +35,11 @@ import { type LoopResult, recordedResult } from './loop.ts';
 import { Patience } from './pace/patience.ts';
 import { recalledFor } from './recalled.ts';
 import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
+import { passTask } from './released.ts';
 import { resultsRule } from './result-marks.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, RunBounds } from './run-bounds.ts';
+import { TextGuards } from './text-guards.ts';
 import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
 import { ToolBox } from './tools.ts';
 
@@ -133,7 +135,9 @@ async function think(
   }
   const costs = [...recorded.costs];
   const isDialogue = request.continues && part.depth === 0;
-  let result = recordedResult(recorded.messages, { turns: recorded.turns, corrections });
+  const { messages, turns } = recorded;
+  const isReleased = recorded.held.length === 0;
+  let result = isReleased ? recordedResult(messages, { turns, corrections }) : undefined;
   if (result === undefined) {
     if (recorded.failure !== null) throw thinkingErrorOf(recorded.failure);
     try {
@@ -162,15 +166,20 @@ async function continueGeneration(
 ): Promise<LoopResult> {
   const { parts, run } = attempt;
   const { request } = given;
+  const { id, isDialogue } = known;
   const agent = await agentOf(parts, run.job);
   const model = modelOf(parts, agent);
   const scopes = await requireScopes(parts, run.job);
   const box = await toolsOf(attempt, agent, scopes, request, part);
-  const system = systemOf(instructionsOf(attempt, agent), request, box);
+  const instructions = part.isGuard ? noInstructions : instructionsOf(attempt, agent);
+  const system = systemOf(instructions, request, box);
   const fallbacks = fallbacksOf(agent);
   const to = { models: [model, ...fallbacks], signal, isHistory: false };
-  const history = known.isDialogue
-    ? await historyBefore(attempt, request.prompt, { ...to, isHistory: true })
+  const guards = new TextGuards({ attempt, id, part, signal }, guardsOf(agent), recorded);
+  const asked = { prompt: request.prompt, isDialogue };
+  const passed = await passTask(attempt, guards, asked, scope, part.step);
+  const history = isDialogue
+    ? await historyBefore(attempt, passed, { ...to, isHistory: true })
     : noHistory;
   const { modelContextTokens, modelOutputTokens } = parts.context.config;
   const { output, window, waitForProvider, ...called } = callSettings(request, settingsOf(agent), {
@@ -181,6 +190,7 @@ async function continueGeneration(
   const generation: Generation = {
     ...known,
     parent: part.step,
+    isOfGuard: part.isGuard,
     call: { ...called, model, system, schema: request.schema, signal },
     agentVersion: agent.version,
     mayDelegate: agent.agents !== '[]',
@@ -195,10 +205,16 @@ async function continueGeneration(
     cuts: new Map(recorded.cuts),
     files: request.files ?? '',
   };
-  const recalled = await recalledFor(attempt, agent, request, { id: known.id, part, recorded });
-  const prompt = `${request.prompt}${recalled}`;
+  const recalling = { id, part, recorded, guards, scope };
+  const recalled = await recalledFor(attempt, agent, { ...request, prompt: passed }, recalling);
+  const prompt = `${passed}${recalled}`;
   const task = await attached(attempt, prompt, request.attachments ?? [], to);
-  return answer({ attempt, generation, part, box, scope }, given, { history, task }, recorded);
+  return answer(
+    { attempt, generation, part, box, scope, guards },
+    given,
+    { history, task },
+    recorded,
+  );
 }
 
 /** The tools that a request is offered. */
@@ -211,7 +227,7 @@ async function toolsOf(
 ): Promise<ToolBox> {
   const { parts, run } = attempt;
   const wanted = {
-    tools: part.depth < depthMax || request.tools === false ? request.tools : [],
+    tools: toolsWanted(part, request.tools),
     files: request.files !== undefined,
   };
   const rights = {
@@ -223,6 +239,15 @@ async function toolsOf(
   };
   return new ToolBox(parts.skills.list(agent.organization_id), rights, scopes, wanted);
 }
+
+/** A guard's model may call nothing, because the text that it judges may be hostile. */
+function toolsWanted({ depth, isGuard }: RunPart, tools: GenerateOptions['tools']) {
+  if (isGuard || tools === false) return false;
+  return depth < depthMax ? tools : [];
+}
+
+/** A guard judges by its own request alone. */
+const noInstructions: FilledInstructions = { text: '', end: '' };
 
 function systemOf(
   { text, end }: FilledInstructions,

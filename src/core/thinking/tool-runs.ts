@@ -3,42 +3,33 @@
  * failure becomes the tool's result for the model. Only a run that is being stopped has none.
  */
 
-import type { ToolCall, ToolMessage } from '../../adapters/models/model.ts';
 import { endsMidCharacter } from '../../kernel/cut-text.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import type { RuleDecision } from '../agents/tool-rules.ts';
 import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
 import { refusalOf } from '../jobs/runs/called-skills.ts';
 import { runToolSkill } from '../jobs/runs/tool-run.ts';
-import type { RunMessage } from '../jobs/settle-effects.ts';
 import { innerPart, type RunPart } from '../journal/run-part.ts';
-import type { StepError } from '../journal/step-rows.ts';
 import { type ActiveGeneration, report } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
-import { cutResultText, cutText } from './dialogue.ts';
+import { heldContent } from './guard-records.ts';
 import type { PlannedTool } from './recorded-generation.ts';
-import { findResult, keepsResult } from './recorded-results.ts';
-import { resultText } from './result-text.ts';
+import { findResult } from './recorded-results.ts';
+import { releaseResult } from './released.ts';
 import { requireKey } from './run-agent.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { type Asking, awaitApproval } from './tool-approvals.ts';
 import { decideByRules, refusalBy } from './tool-decisions.ts';
+import {
+  contentOf,
+  messageOf,
+  preview,
+  previewOfJson,
+  shownOutcome,
+  type ToolOutcome,
+} from './tool-results.ts';
 import { failed, type Refused, waitFor } from './tool-waits.ts';
 import type { SkillUse, ToolUse } from './tools.ts';
-
-/** Characters of a result that is sent to a model. */
-const resultMax = 50_000;
-/** Characters of the JSON of an input or output in events and messages. */
-const previewMax = 30_000;
-
-interface ToolOutcome {
-  /** JSON value. */
-  readonly output?: unknown;
-  readonly error?: StepError;
-  /** The message for the model and the conversation; the step keeps the error's own message. */
-  readonly shown?: string;
-  readonly messages?: readonly RunMessage[] | undefined;
-}
 
 /**
  * Runs a tool. It resolves before the result is recorded, so that the next turn can begin in the
@@ -46,7 +37,7 @@ interface ToolOutcome {
  * is stopped.
  */
 export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
-  const { attempt, generation, box, part } = active;
+  const { attempt, generation, box, part, guards } = active;
   const { n: step, call, name, left } = tool;
   const place = { step, call_id: call.id, tool: name };
   // If the run was suspended during the call, clients have already received this event.
@@ -59,21 +50,34 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
   const outcome = withoutAmounts(await outcomeOf(active, tool, use, own), name);
   const { message, whole } = messageOf(attempt, tool, outcome);
-  active.results.set(call.id, message);
+  const isHeld = guards.judges('tool_result') && isFromOutside(use);
+  const shown = shownOutcome(outcome);
   const isRecorded = attempt.generations.endTool(tool, {
     status: outcome.error === undefined ? 'completed' : 'failed',
     error: outcome.error ?? null,
     message,
-    content: contentOf(call, name, outcome),
+    content: isHeld ? heldContent : contentOf(call, name, shown),
     whole,
+    isHeld,
     isDialogue: generation.isDialogue,
     memory: own.changes.list,
     messages: outcome.messages ?? [],
   });
-  const error = shownError(outcome);
-  const result = error === undefined ? { output: preview(outcome.output) } : { error };
+  if (isHeld) {
+    await isRecorded;
+    const released = await releaseResult(active, tool, { message, whole });
+    active.results.set(call.id, released);
+    return { message: released, isRecorded: Promise.resolve() };
+  }
+  active.results.set(call.id, message);
+  const result = 'error' in shown ? shown : { output: preview(shown.output) };
   report(attempt, { type: 'tool_result', data: { ...place, ...result } });
   return { message, isRecorded };
+}
+
+/** Whether a result may have what the agent has not seen: a search for tools, or a result that is read again, has not. */
+function isFromOutside({ kind }: ToolUse): boolean {
+  return kind !== 'refused' && kind !== 'result' && kind !== 'find';
 }
 
 /** Removes the remaining amounts of budgets from an error: only the operator may see them. */
@@ -81,11 +85,6 @@ function withoutAmounts(outcome: ToolOutcome, name: string): ToolOutcome {
   if (outcome.error?.code !== 'budget_exceeded') return outcome;
   const shown = `${name} could not finish: the tokens or the money that it may use are used up (budget_exceeded)`;
   return { ...outcome, shown };
-}
-
-/** The error as the model, the conversation and the stream have it. */
-function shownError({ error, shown }: ToolOutcome): StepError | undefined {
-  return error && { ...error, message: shown ?? error.message };
 }
 
 async function outcomeOf(
@@ -247,50 +246,4 @@ async function runAgent(
   const output = answer.output as { answer?: unknown };
   // A task without a schema has only the field `answer`.
   return { output: Object.keys(output).length === 1 ? (output.answer ?? output) : output };
-}
-
-/** The message for the model, and the whole result where that is longer. */
-function messageOf(
-  { generations, run }: ActiveGeneration['attempt'],
-  { n, call: { id: callId, name } }: PlannedTool,
-  outcome: ToolOutcome,
-): { message: ToolMessage; whole: string | null } {
-  const { output } = outcome;
-  const error = shownError(outcome);
-  const isError = error !== undefined;
-  const text = isError ? error.message : resultText(output);
-  const message = { role: 'tool', callId, name, text, isError } as const;
-  if (text.length <= resultMax) return { message, whole: null };
-  if (!keepsResult(generations, text)) {
-    return { message: { ...message, text: cutText(text, resultMax) }, whole: null };
-  }
-  const whole = { job: run.job.id, step: n, characters: text.length };
-  const cut = cutResultText({ ...message, whole }, resultMax);
-  return { message: { ...message, text: cut, whole }, whole: text };
-}
-
-/** The content of the conversation's message: the tool, its input and its result. */
-function contentOf(call: ToolCall, tool: string, outcome: ToolOutcome): string {
-  const error = shownError(outcome);
-  const result = error === undefined ? { output: preview(outcome.output) } : { error };
-  return JSON.stringify({ tool, input: previewOfJson(call.input), ...result });
-}
-
-function textOf(value: unknown): string {
-  return JSON.stringify(value) ?? 'null';
-}
-
-/** A value for events and messages: itself, or the start of its JSON when that is too long. */
-function preview(value: unknown): unknown {
-  const json = textOf(value);
-  return json.length <= previewMax ? (value ?? null) : cutText(json, previewMax);
-}
-
-/** The same for arguments, which may be invalid JSON. */
-function previewOfJson(text: string): unknown {
-  try {
-    return preview(text.trim() === '' ? {} : JSON.parse(text));
-  } catch {
-    return cutText(text, previewMax);
-  }
 }

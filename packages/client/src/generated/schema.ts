@@ -2986,6 +2986,21 @@ export interface components {
             /** @description For the person who is asked, or for the model whose call is refused. */
             message?: string;
         };
+        Guard: {
+            /** @description A skill that takes a text and gives an action: pass, replace or refuse. */
+            skill: string;
+            /** @description message: what the user says, before the model is asked. tool_result: what a tool gives, before the model has it. answer: what the model says, before a user or client has it. */
+            on: ("message" | "tool_result" | "answer")[];
+            /** @description Further fields of the skill's input, such as kinds or policy. */
+            input?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description What becomes of the text when the guard fails or takes too long: refuse, the default, ends the attempt with guard_failed.
+             * @enum {string}
+             */
+            on_failure?: "refuse" | "pass";
+        };
         NewAgent: {
             id?: string;
             name?: string;
@@ -3009,6 +3024,8 @@ export interface components {
             approvals?: string[];
             /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
             tool_rules?: components["schemas"]["ToolRule"][];
+            /** @description Skills that see texts first and let them pass, replace or refuse them, in this order; each sees what the one before it has made of the text. */
+            guards?: components["schemas"]["Guard"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
             /**
@@ -3051,6 +3068,8 @@ export interface components {
             approvals: string[];
             /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
             tool_rules: components["schemas"]["ToolRule"][];
+            /** @description Skills that see texts first and let them pass, replace or refuse them, in this order; each sees what the one before it has made of the text. */
+            guards: components["schemas"]["Guard"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
@@ -3101,6 +3120,8 @@ export interface components {
             approvals: string[];
             /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
             tool_rules: components["schemas"]["ToolRule"][];
+            /** @description Skills that see texts first and let them pass, replace or refuse them, in this order; each sees what the one before it has made of the text. */
+            guards: components["schemas"]["Guard"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
@@ -3149,6 +3170,8 @@ export interface components {
             approvals: string[];
             /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
             tool_rules: components["schemas"]["ToolRule"][];
+            /** @description Skills that see texts first and let them pass, replace or refuse them, in this order; each sees what the one before it has made of the text. */
+            guards: components["schemas"]["Guard"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
@@ -3198,6 +3221,8 @@ export interface components {
             approvals?: string[];
             /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
             tool_rules?: components["schemas"]["ToolRule"][];
+            /** @description Skills that see texts first and let them pass, replace or refuse them, in this order; each sees what the one before it has made of the text. */
+            guards?: components["schemas"]["Guard"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents?: string[];
             /**
@@ -3221,7 +3246,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "agents" | "memory" | "recall")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3246,6 +3271,8 @@ export interface components {
             approvals: string[];
             /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
             tool_rules: components["schemas"]["ToolRule"][];
+            /** @description Skills that see texts first and let them pass, replace or refuse them, in this order; each sees what the one before it has made of the text. */
+            guards: components["schemas"]["Guard"][];
             /** @description Ids of agents that it may give tasks to as tools. None of them may lead back to the agent. */
             agents: string[];
             /**
@@ -3262,7 +3289,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "agents" | "memory" | "recall")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3273,7 +3300,7 @@ export interface components {
             compared_to: number | null;
             differences: {
                 /** @enum {string} */
-                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "agents" | "memory" | "recall";
+                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall";
                 /** @description In the version of compared_to. */
                 before: unknown;
                 after: unknown;
@@ -3865,7 +3892,7 @@ export interface components {
             parent_job_id: string | null;
             error?: {
                 /** @enum {string} */
-                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "guard_refused" | "guard_failed" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                 message: string;
             } | null;
             attempt?: number;
@@ -3899,6 +3926,10 @@ export interface components {
             model_settings?: components["schemas"]["ModelSettings"] | null;
             /** @description Models that are asked in this order when the provider of the model is unavailable or limits the rate. */
             fallback_models?: string[];
+            /** @description Rules about the calls of its tools: of those whose tools match, the first one whose condition is true decides; without one approvals does. */
+            tool_rules?: components["schemas"]["ToolRule"][];
+            /** @description Skills that see texts first and let them pass, replace or refuse them, in this order; each sees what the one before it has made of the text. */
+            guards?: components["schemas"]["Guard"][];
         };
         Job: {
             /** Format: uuid */
@@ -3920,7 +3951,7 @@ export interface components {
             output: unknown;
             error: {
                 /** @enum {string} */
-                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "guard_refused" | "guard_failed" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                 message: string;
             } | null;
             attempt: number;
@@ -4070,7 +4101,7 @@ export interface components {
             parent_step_id: number | null;
             generation_id: string | null;
             /** @enum {string} */
-            kind: "model" | "summary" | "tool" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run" | "provider";
+            kind: "model" | "summary" | "tool" | "guard" | "generate" | "skill" | "step" | "sleep" | "event" | "approval" | "run" | "provider";
             /** @description The model, the skill, or the tool of the agent itself; the name that the code gave a step or a wait. */
             name: string;
             /** @description For a tool the turn of the model call that requested it; for what code takes its number among equal names. */
@@ -4101,6 +4132,15 @@ export interface components {
                 then: "ask" | "refuse" | "allow";
                 message: string | null;
             } | null;
+            /** @description Of a guard: which text it judged, and what it decided; null while it has not. */
+            guard: {
+                /** @enum {string} */
+                on: "message" | "tool_result" | "answer";
+                tool: string | null;
+                /** @description null where the guard failed. */
+                action: ("pass" | "replace" | "refuse") | null;
+                reason: string | null;
+            } | null;
             /** @description What ends a wait: an event, as long as the run waits for it; an approval; a job. Null for a sleep and for what is no wait. */
             waits_for: components["schemas"]["WaitedFor"] | null;
             /** @description When a wait ends by itself; null for what is no wait. */
@@ -4123,7 +4163,7 @@ export interface components {
                 /** @description Why an attempt or the job failed. */
                 error?: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "guard_refused" | "guard_failed" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 } | null;
                 /**
@@ -5021,7 +5061,7 @@ export interface components {
                 attempts: number;
                 error: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "guard_refused" | "guard_failed" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 };
             };
@@ -5146,7 +5186,7 @@ export interface components {
                 scheduled_for: string;
                 error: {
                     /** @enum {string} */
-                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
+                    code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "model_refused" | "guard_refused" | "guard_failed" | "replay_diverged" | "worker_lost" | "cancelled" | "expired" | "replaced";
                     message: string;
                 };
             };

@@ -20,12 +20,14 @@ export interface Failure {
   readonly retryAfterMs: number | null;
 }
 
-/** Codes that a skill's errors may have; a budget's are the platform's, passed on. */
+/** Codes that a skill's errors may have; those of budgets and guards are the platform's, passed on. */
 const ownCodes: readonly unknown[] = [
   'missing_credentials',
   'upstream_unavailable',
   'budget_exceeded',
   'model_refused',
+  'guard_refused',
+  'guard_failed',
 ];
 /** `fetch failed` says nothing without its cause; three levels are enough for undici's. */
 const causesMax = 3;
