@@ -1,4 +1,7 @@
 /** Search of memories by meaning over HTTP, with a provider of vectors on a real socket (docs/memories.md). */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Platform, startPlatform } from '../support/platform.ts';
 import {
@@ -11,16 +14,19 @@ import {
   type ScriptedProvider,
   startScriptedProvider,
 } from '../support/scripted-provider.ts';
-import { environmentOf, newThinker, thinkersSkills } from '../support/thinkers.ts';
+import { environmentOf, newThinker, thinkersSkills, toolNamed } from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let embedder: ScriptedEmbedder;
 let provider: ScriptedProvider;
 let platform: Platform;
+let folder: string;
 beforeAll(async () => {
   [embedder, provider] = await Promise.all([startScriptedEmbedder(), startScriptedProvider()]);
+  folder = mkdtempSync(join(tmpdir(), 'skillwright-office-'));
+  writeOffice(folder);
   platform = await startPlatform({
-    skillsDirs: thinkersSkills,
+    skillsDirs: [...thinkersSkills, folder],
     environment: {
       ...environmentOf(provider),
       EMBEDDING_MODEL: 'local/concepts',
@@ -35,8 +41,26 @@ beforeAll(async () => {
 afterAll(async () => {
   await platform.stop();
   await Promise.all([embedder.close(), provider.close()]);
+  rmSync(folder, { recursive: true, force: true });
 });
 beforeEach(() => embedder.script(() => null));
+
+/** More skills than a model is offered; one of them reserves automobiles. */
+function writeOffice(folder: string): void {
+  const skills = Array.from({ length: 41 }, (_, i) => [`form-${i}`, `Files the form ${i}.`]);
+  for (const [name, description] of [...skills, ['reserve', 'Reserves an automobile.']]) {
+    const skill = {
+      ...{ category: 'office', name, version: 'v1.0', displayName: name, description },
+      ...{ parameters: { type: 'object' }, output: {} },
+    };
+    writeFileSync(
+      join(folder, `${name}.ts`),
+      `import { defineSkill } from 'skillwright';
+export default defineSkill({ ...${JSON.stringify(skill)}, run: async () => 'done' });
+`,
+    );
+  }
+}
 
 const memories = '/api/agents/thinker/memories';
 const metric = async (name: string) => {
@@ -147,3 +171,46 @@ test('a provider that is down leaves searches to words, without an error', async
   const failed = 'service_embedding_calls_total{purpose="question",outcome="unavailable"}';
   expect(await metric(failed)).toBeGreaterThan(0);
 });
+
+/** The tools that a model finds in a task of its own. */
+async function foundBy(
+  { task }: Pick<Awaited<ReturnType<typeof newThinker>>, 'task'>,
+  query: string,
+) {
+  const input = { query, limit: 2 };
+  provider.script(inTurn({ toolCalls: [{ name: 'find_tools', input }] }, { text: 'Seen.' }));
+  expect((await task('Look around')).status).toBe('completed');
+  const [result = ''] = provider.requests.at(-1)?.toolResults ?? [];
+  return result.startsWith('{')
+    ? (JSON.parse(result).tools as { name: string }[]).map(({ name }) => name)
+    : [];
+}
+
+const reserving = toolNamed('office/v1.0/reserve');
+
+test('a model finds a tool by what it means, and the vectors of tools are made once and paid for by the agent', async () => {
+  const thinker = await newThinker(platform, { skills: ['office/*'] });
+  const before = embedder.requests.length;
+
+  expect(await foundBy(thinker, 'rent a vehicle')).toContain(reserving);
+  const made = embedder.requests.slice(before).flatMap(({ input }) => input);
+  expect(made).toHaveLength(1 + 42);
+  expect(await foundBy(thinker, 'a car to drive')).toContain(reserving);
+  expect(embedder.requests.slice(before).flatMap(({ input }) => input)).toHaveLength(2 + 42);
+
+  const { body } = await thinker.get('/api/agents/thinker/usage');
+  const models = body.days[0].calls as number;
+  // Four calls of the chat's model, two questions and a request for the tools.
+  expect(models).toBe(4 + 2 + 1);
+});
+
+test.each([{ status: 500 }, 'malformed'] as const)(
+  'without vectors (%j) a model finds tools by their words',
+  async (trouble) => {
+    embedder.script(() => trouble);
+    const thinker = await newThinker(platform, { skills: ['office/*'] });
+
+    expect(await foundBy(thinker, 'reserves')).toEqual([reserving]);
+    expect(await foundBy(thinker, 'vehicle')).toEqual([]);
+  },
+);

@@ -25,6 +25,7 @@ import type { GenerationParts, Generations } from './generations.ts';
 import type { ProviderPaces } from './pace/provider-paces.ts';
 import type { RunBounds } from './run-bounds.ts';
 import type { TextGuards } from './text-guards.ts';
+import type { ToolMeaning } from './tool-meaning.ts';
 import type { ToolBox } from './tools.ts';
 
 /** What the thinking of a process uses. */
@@ -51,6 +52,7 @@ export interface ThinkingAttempt {
   readonly generations: Generations;
   readonly bounds: RunBounds;
   readonly estimates: Estimates;
+  readonly toolMeaning: ToolMeaning;
   readonly resting: RestingModels;
   /** The texts of documents that were read, by the id of the file. */
   readonly documents: Map<string, Promise<DocumentText | { readonly fault: string }>>;

@@ -41,6 +41,7 @@ import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, RunBounds } from './run-bounds.ts';
 import { TextGuards } from './text-guards.ts';
 import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
+import { ToolMeaning } from './tool-meaning.ts';
 import { ToolBox } from './tools.ts';
 
 /** Nesting of tools: deeper parts are offered no skills. */
@@ -50,6 +51,7 @@ const depthMax = 3;
 export class ModelThinking implements Thinking {
   readonly #parts: ThinkingParts;
   readonly #estimates = new Estimates();
+  readonly #toolMeaning = new ToolMeaning();
 
   constructor(parts: ThinkingParts) {
     this.#parts = parts;
@@ -57,7 +59,7 @@ export class ModelThinking implements Thinking {
 
   /** Begins the thinking of one attempt. */
   begin(run: Attempt): RunThinking {
-    return new ModelRunThinking(this.#parts, run, this.#estimates);
+    return new ModelRunThinking(this.#parts, run, this.#estimates, this.#toolMeaning);
   }
 }
 
@@ -65,13 +67,14 @@ export class ModelThinking implements Thinking {
 class ModelRunThinking implements RunThinking {
   readonly #attempt: ThinkingAttempt;
 
-  constructor(parts: ThinkingParts, run: Attempt, estimates: Estimates) {
+  constructor(parts: ThinkingParts, run: Attempt, estimates: Estimates, toolMeaning: ToolMeaning) {
     this.#attempt = {
       parts,
       run,
       generations: new Generations(parts, journalOf(run)),
       bounds: new RunBounds({ tokensMax: parts.context.config.agentTokensMax, ...callLimits }),
       estimates,
+      toolMeaning,
       resting: new Map(),
       documents: new Map(),
       underWay: new Set(),

@@ -10,7 +10,7 @@ import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
 import { refusalOf } from '../jobs/runs/called-skills.ts';
 import { runToolSkill } from '../jobs/runs/tool-run.ts';
 import { innerPart, type RunPart } from '../journal/run-part.ts';
-import { type ActiveGeneration, report } from './attempt.ts';
+import { type ActiveGeneration, report, type ThinkingAttempt } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
 import { heldContent } from './guard-records.ts';
 import type { PlannedTool } from './recorded-generation.ts';
@@ -28,6 +28,7 @@ import {
   shownOutcome,
   type ToolOutcome,
 } from './tool-results.ts';
+import type { NearestTools } from './tool-search.ts';
 import { failed, type Refused, waitFor } from './tool-waits.ts';
 import type { SkillUse, ToolUse } from './tools.ts';
 
@@ -108,7 +109,7 @@ async function outcomeOf(
     case 'result':
       return readResult(active, use);
     case 'find': {
-      const output = await active.box.find(use.query, use.limit);
+      const output = await active.box.find(use.query, use.limit, nearestFor(active.attempt));
       return output === null ? failed('not_found', noneFound) : { output };
     }
     case 'skill':
@@ -116,6 +117,15 @@ async function outcomeOf(
     case 'agent':
       return runAgent(active, tool, use, own);
   }
+}
+
+/** How tools are searched by meaning; null on a platform without an embedding model. */
+function nearestFor({ run, toolMeaning }: ThinkingAttempt): NearestTools | null {
+  const embedder = memoryOf(run).meaning()?.embedder;
+  if (embedder === undefined) return null;
+  const { organization_id: organizationId, agent_id: agentId } = run.job;
+  const owning = { organizationId, agentId };
+  return (tools, query) => toolMeaning.nearest(embedder, owning, tools, query);
 }
 
 const noneFound = 'No tool was found: try other words, or fewer';

@@ -1,14 +1,16 @@
 /**
  * Search for tools: a model with many tools is shown some and finds the others by a query. Ranks tools with the
- * search of memories. The dialogue records what was found, so repeated attempts and later runs offer it again.
+ * search of memories, by words and, where that is given, by meaning. The dialogue records what was found, so repeated attempts and later runs offer it again.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { DialogueMessage } from '../../adapters/models/model.ts';
+import { fused } from '../memories/fusion.ts';
 import { queryOf } from '../memories/query.ts';
 import { findAmong, type Ranked } from '../memories/relevance.ts';
 import { columnsOfWords } from '../memories/terms.ts';
 import { readWords } from '../memories/words.ts';
 import { isFindTool } from './own-tools.ts';
+import type { Described } from './tool-meaning.ts';
 
 /** Characters of a tool's description and fields that are searched. */
 const searchedMax = 600;
@@ -31,11 +33,15 @@ export interface Findable {
 /** Cache of search entries, by `source`; filled at the first search. */
 const ranked = new WeakMap<object, Ranked>();
 
+/** The names of the tools nearest to a query, nearest first. */
+export type NearestTools = (tools: readonly Described[], query: string) => Promise<string[]>;
+
 /** The tools that a query finds, best first. */
 export async function searchTools<T extends Findable>(
   tools: readonly T[],
   query: string,
   limit: number,
+  nearest: NearestTools | null,
 ): Promise<T[]> {
   let indexed = 0;
   for (const tool of tools) {
@@ -45,18 +51,28 @@ export async function searchTools<T extends Findable>(
     if (indexed % indexedAtOnce === 0) await setImmediate();
   }
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  const asked = queryOf(spaced(query.slice(0, queryMax)));
-  return findAmong(tools.map(rankedTool), asked)
-    .slice(0, limit)
-    .flatMap(({ id }) => byName.get(id) ?? []);
+  const sought = query.slice(0, queryMax);
+  const asked = queryOf(spaced(sought));
+  const byWords = findAmong(tools.map(rankedTool), asked).map(({ id }) => id);
+  const described = () => tools.map((tool) => ({ name: tool.name, text: textOf(tool) }));
+  const near = nearest === null ? [] : await nearest(described(), sought);
+  const found = near.length === 0 ? byWords : fused(byWords, near);
+  return found.slice(0, limit).flatMap((name) => byName.get(name) ?? []);
 }
 
-function rankedTool({ name, description, fields, source }: Findable): Ranked {
+/** What is searched of a tool. */
+function textOf({ name, description, fields }: Findable): string {
+  const text = [name, description, fields.join(' ')].join('\n').slice(0, searchedMax);
+  return spaced(text.toWellFormed());
+}
+
+function rankedTool(tool: Findable): Ranked {
+  const { name, source } = tool;
   const known = ranked.get(source);
   if (known !== undefined) return known;
   // The name counts twice, because it says what a tool does in the fewest words.
-  const text = [name, name, description, fields.join(' ')].join('\n').slice(0, searchedMax);
-  const made = { id: name, ...columnsOfWords(readWords(spaced(text)), '') };
+  const text = `${spaced(name)}\n${textOf(tool)}`;
+  const made = { id: name, ...columnsOfWords(readWords(text), '') };
   ranked.set(source, made);
   return made;
 }

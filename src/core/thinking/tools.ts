@@ -37,7 +37,13 @@ import {
   offerOf,
   toolName,
 } from './tool-offers.ts';
-import { type Findable, foundTools, searchTools, toolsIn } from './tool-search.ts';
+import {
+  type Findable,
+  foundTools,
+  type NearestTools,
+  searchTools,
+  toolsIn,
+} from './tool-search.ts';
 
 /** With more skills than this, the model gets a search tool instead of all skills. */
 const offeredMax = 40;
@@ -191,8 +197,12 @@ export class ToolBox {
   }
 
   /** The tools that a query finds, as shown to the model; null for none. */
-  async find(query: string, limit: number): Promise<object | null> {
-    const found = await searchTools(this.#allowed, query, limit);
+  async find(
+    query: string,
+    limit: number,
+    nearest: NearestTools | null = null,
+  ): Promise<object | null> {
+    const found = await searchTools(this.#allowed, query, limit, nearest);
     return found.length === 0 ? null : foundTools(found);
   }
 }

@@ -1,0 +1,101 @@
+/**
+ * Search of tools by meaning, where the platform has an embedding model. The vectors of tools are made at the first search that
+ * needs them, within the budget of the agent, and kept in this process. A search takes those that are there in time; the rest
+ * is made meanwhile and serves the next one. Without a vector of the query, words alone decide.
+ */
+import { createHash } from 'node:crypto';
+import { withDeadline } from '../../kernel/with-deadline.ts';
+import type { Embedder } from '../embeddings/embedder.ts';
+import { agentKey, type Owning } from '../embeddings/request.ts';
+import { similarity } from '../memories/codes.ts';
+
+/** Tools of an agent that have vectors; the others are found by words. */
+const toolsMax = 2_000;
+/** How long a search waits for the vectors of tools. */
+const waitMs = 5_000;
+/** Bytes of all vectors that are kept; the oldest are dropped first. */
+const keptBytesMax = 64 * 1024 * 1024;
+/** Tools that a search finds by their meaning. */
+const nearMax = 100;
+
+/** A tool as it is embedded. */
+export interface Described {
+  readonly name: string;
+  readonly text: string;
+}
+
+export class ToolMeaning {
+  /** By digest of organization, model and text: an account's provider may give other vectors. Null for a text without one. */
+  readonly #vectors = new Map<string, Float32Array | null>();
+  #bytes = 0;
+  /** What is being made, by agent. */
+  readonly #making = new Map<string, Promise<void>>();
+
+  /** The names of the tools nearest to a query, nearest first; empty where nothing has a vector. */
+  async nearest(
+    embedder: Embedder,
+    owning: Owning,
+    tools: readonly Described[],
+    query: string,
+  ): Promise<string[]> {
+    const searched = tools.slice(0, toolsMax).map(({ name, text }) => ({
+      name,
+      text,
+      key: digestOf(owning.organizationId, embedder.model, text),
+    }));
+    const asked = await embedder.question(owning, query);
+    if (asked === null) return [];
+    await withDeadline(this.#make(embedder, owning, searched), waitMs);
+    return searched
+      .flatMap(({ name, key }) => {
+        const vector = this.#vectors.get(key);
+        if (vector == null || vector.length !== asked.length) return [];
+        return [{ name, likeness: similarity(asked, vector) }];
+      })
+      .filter(({ likeness }) => likeness > 0)
+      .sort((a, b) => b.likeness - a.likeness)
+      .slice(0, nearMax)
+      .map(({ name }) => name);
+  }
+
+  /** Makes the vectors that are missing; one at a time for an agent, so that no text is paid for twice. */
+  #make(embedder: Embedder, owning: Owning, tools: readonly KeyedTool[]): Promise<void> {
+    const agent = agentKey(owning);
+    const before = this.#making.get(agent);
+    if (before !== undefined) return before;
+    const missing = tools.filter(({ key }) => !this.#vectors.has(key));
+    if (missing.length === 0) return Promise.resolve();
+    const made = this.#makeOf(embedder, owning, missing)
+      // The search goes on by words; the embedder has logged why.
+      .catch(() => {})
+      .finally(() => this.#making.delete(agent));
+    this.#making.set(agent, made);
+    return made;
+  }
+
+  async #makeOf(embedder: Embedder, owning: Owning, missing: readonly KeyedTool[]): Promise<void> {
+    const texts = missing.map(({ text }) => text);
+    const vectors = await embedder.texts(owning, texts, async () => true);
+    for (const [i, { key }] of missing.entries()) {
+      const vector = vectors[i];
+      if (vector !== undefined) this.#keep(key, vector);
+    }
+  }
+
+  #keep(key: string, vector: Float32Array | null): void {
+    this.#vectors.set(key, vector);
+    this.#bytes += vector?.byteLength ?? 0;
+    for (const [oldest, dropped] of this.#vectors) {
+      if (this.#bytes <= keptBytesMax) break;
+      this.#vectors.delete(oldest);
+      this.#bytes -= dropped?.byteLength ?? 0;
+    }
+  }
+}
+
+interface KeyedTool extends Described {
+  readonly key: string;
+}
+
+const digestOf = (...parts: readonly string[]) =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('base64');
