@@ -82,7 +82,7 @@ test('an organization with more than its share waits only while others wait', ()
     holdsOfOrganization(group('a', 9, running), places(worker(12)), () => ({ othersWait, weight }));
 
   expect(messages(wait(true, 12))).toEqual([
-    'organization_share: 12 runs of it are under way in 16 slots: more than its share while other organizations wait.',
+    'organization_share: 12 runs of it are under way in 16 slots: its share, or more, while other organizations wait.',
   ]);
   expect(wait(false, 12)).toEqual([]);
   expect(wait(true, 1)).toEqual([]);
@@ -100,7 +100,7 @@ test('runs that wait for a model without a slot are not counted against the shar
 
   expect(texts).toEqual([
     [
-      'organization_share: 12 runs of it are under way in 16 slots: more than its share while other organizations wait.',
+      'organization_share: 12 runs of it are under way in 16 slots: its share, or more, while other organizations wait.',
     ],
     ['slots_taken: All 16 slots are taken, 17 by its own runs.'],
   ]);

@@ -179,7 +179,7 @@ const allTaken = (own: number, slots: number): Hold => ({
 });
 const share = (own: number, slots: number): Hold => ({
   code: 'organization_share',
-  message: `${plural(own, 'run')} of it ${own === 1 ? 'is' : 'are'} under way in ${plural(slots, 'slot')}: more than its share while other organizations wait.`,
+  message: `${plural(own, 'run')} of it ${own === 1 ? 'is' : 'are'} under way in ${plural(slots, 'slot')}: its share, or more, while other organizations wait.`,
   subject: null,
 });
 
