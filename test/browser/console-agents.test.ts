@@ -144,12 +144,14 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await expect.poll(() => dialog().getByRole('alert').count()).toBe(3);
     await isSound();
     await dialog().getByLabel('Memories in the prompt').fill('3');
+    await dialog().getByLabel('Bytes of a user’s profile').fill('300');
     await dialog().getByLabel('Longest answer').fill('8,000');
     await dialog().getByLabel('Temperature').fill('0.2');
     await dialog().getByRole('button', { name: 'Create agent' }).click();
     await titled('pilot');
     expect(await pilot()).toMatchObject({
       ...{ description: 'Brings ships in', memory: 'read', recall: { limit: 3 }, priority: 'low' },
+      profile: { max_bytes: 300 },
       ...{ metadata: { berth: 4 }, agents: ['researcher'] },
       fallback_models: ['ollama/qwen3'],
       model_settings: { max_output_tokens: 8_000, temperature: 0.2 },
@@ -297,6 +299,16 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('button', { name: 'grace', exact: true }).click();
     await page.getByRole('button', { name: /^Open on/ }).waitFor({ state: 'detached' });
     await expect.poll(() => page.url()).toContain('user=grace');
+    await page.getByRole('button', { name: 'Write a profile' }).click();
+    await dialog().getByLabel('Profile').fill('Name: Grace');
+    await isSound();
+    await dialog().getByRole('button', { name: 'Save profile' }).click();
+    await page.getByText('Name: Grace').waitFor();
+    const profile = '/api/agents/default/profiles/grace';
+    expect(await api('GET', profile)).toMatchObject({ content: 'Name: Grace', version: 1 });
+    await page.getByRole('button', { name: 'Delete the profile' }).click();
+    await asked('Delete');
+    await told('None yet.');
     await page.getByRole('button', { name: /^Likes a window/ }).click();
     await dialog()
       .getByText(/^Of grace, for default, since .*, from a client$/)

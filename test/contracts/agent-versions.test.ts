@@ -56,7 +56,7 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
       { fallback_models: ['openai/b'] },
       { skills: ['web/*'] },
       { approvals: ['web/*'], agents: ['default'] },
-      { memory: 'read', recall: { limit: 3 } },
+      { memory: 'read', recall: { limit: 3 }, profile: { max_bytes: 200 } },
     ] as const;
 
     for (const [i, change] of changes.entries()) {
@@ -79,7 +79,7 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
     const { versions: all, total } = await versions.list(...bob, page);
     expect(total).toBe(8);
     expect(all.map(({ version, changed }) => [version, changed])).toEqual([
-      [8, ['memory', 'recall']],
+      [8, ['memory', 'recall', 'profile']],
       [7, ['approvals', 'agents']],
       [6, ['skills']],
       [5, ['fallback_models']],

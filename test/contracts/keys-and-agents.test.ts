@@ -216,6 +216,7 @@ describe.each(await engines())('on $name', (engine) => {
         fallback_models: [],
         memory: 'user',
         recall: null,
+        profile: null,
         priority: null,
         max_concurrency: null,
         version: 1,

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { PartChanges } from '../../src/core/memories/part-changes.ts';
+import { Profiles } from '../../src/core/memories/profiles.ts';
 import { newMemory } from '../../src/core/memories/record.ts';
 import { RunMemories } from '../../src/core/memories/run-memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -403,6 +404,86 @@ describe.each(await engines())('on $name', (engine) => {
     await keep(all, memory, 'alice');
     expect((await all.listed()).contents.sort()).toEqual(['By code', 'Tea']);
     await expectMemoriesConsistent(all.database);
+  });
+
+  test('of two runs at once that change a profile none loses its change, and a full one leaves memories', async () => {
+    const all = await world(engine);
+    await all.agents.update(anyWriter(), 'support', { profile: { max_bytes: 200 } });
+    const profiles = new Profiles(all, all.agents);
+    const ofAlice = { ...own, userId: 'alice' };
+    await profiles.put(ofAlice, 'Name: Alice\nCity: Basel', undefined);
+    const model = { step: 1, isModel: true, changes: null };
+    const [one, other] = [all.runFor('alice'), all.runFor('alice')];
+    for (const run of [one, other]) await run.ask('profile', null);
+
+    await one.ask('update_profile', { content: 'Name: Alice\nCity: Bern' }, model);
+    const long = `Likes: ${'tea '.repeat(36).trim()}`;
+    const lines = ['Name: Alice', 'City: Basel', 'Pet: cat', long];
+    await other.ask('update_profile', { content: lines.join('\n') }, model);
+    await keep(all, one, 'alice');
+    const bern = await profiles.get(ofAlice);
+    await keep(all, other, 'alice');
+
+    expect(bern).toMatchObject({ content: 'Name: Alice\nCity: Bern', version: 2 });
+    expect(await profiles.get(ofAlice)).toMatchObject({
+      content: `Name: Alice\nCity: Bern\nPet: cat\n${long}`,
+      version: 3,
+      source: { job_id: 'job', conversation_id: 'conversation' },
+    });
+    const third = all.runFor('alice');
+    await third.ask('update_profile', { content: `${lines.join('\n')}` }, model);
+    const fourth = all.runFor('alice');
+    await fourth.ask('profile', null);
+    await fourth.ask('update_profile', { content: `${lines.slice(0, 3).join('\n')}\nDogs` }, model);
+    await keep(all, third, 'alice');
+    await profiles.put(ofAlice, 'x'.repeat(199), undefined);
+    await keep(all, fourth, 'alice');
+    expect(await profiles.get(ofAlice)).toMatchObject({ content: 'x'.repeat(199) });
+    expect(await all.listed({ userId: 'alice', tag: 'profile' })).toMatchObject({
+      contents: ['City: Basel\nDogs'],
+    });
+    await expectMemoriesConsistent(all.database);
+  });
+
+  test('a profile change that is repeated or undone is as the run has it', async () => {
+    const all = await world(engine);
+    const profiles = new Profiles(all, all.agents);
+    const ofAlice = { ...own, userId: 'alice' };
+    await profiles.put(ofAlice, 'Likes: tea', undefined);
+    const noted = new PartChanges(null);
+    const first = all.runFor('alice');
+    await first.ask('update_profile', { content: 'Likes: coffee' }, { step: 1, changes: noted });
+    const later = new PartChanges(null);
+    await first.ask('update_profile', { content: 'Likes: water' }, { step: 2, changes: later });
+    await first.undo(later.list);
+    expect(await first.ask('profile', null)).toBe('Likes: coffee');
+    await profiles.put(ofAlice, 'Likes: tea\nPet: cat', undefined);
+
+    const repeated = all.runFor('alice');
+    await repeated.restore(JSON.parse(JSON.stringify(noted.list)));
+    await keep(all, repeated, 'alice');
+
+    expect(await profiles.get(ofAlice)).toMatchObject({ content: 'Pet: cat\nLikes: coffee' });
+    await expect(all.runFor(null).ask('update_profile', { content: 'x' })).rejects.toThrow(
+      'for no user',
+    );
+  });
+
+  test('a profile is erased with its user, and no other user has it', async () => {
+    const all = await world(engine);
+    const profiles = new Profiles(all, all.agents);
+    await profiles.put({ ...own, userId: 'alice' }, 'Likes: tea', undefined);
+    await profiles.put({ ...own, userId: 'bob' }, 'Likes: beer', undefined);
+
+    expect(await all.runFor('carol').ask('profile', null)).toBe('');
+    expect(await all.runFor('bob').ask('profile', null)).toBe('Likes: beer');
+    expect(await all.memories.eraseUser('default', 'alice', () => false)).toBe(1);
+
+    expect(await all.runFor('alice').ask('profile', null)).toBe('');
+    expect(await all.runFor('bob').ask('profile', null)).toBe('Likes: beer');
+    await all.agents.remove(anyWriter(), 'support');
+    await all.memories.purge();
+    expect(await all.database.read.kysely.selectFrom('profiles').selectAll().execute()).toEqual([]);
   });
 
   test('where memory is user, a model in a run without a user reads alone, and code writes', async () => {

@@ -41,7 +41,7 @@ const emptyAtRest: Record<string, string> = {
 const ofFiles = ['file_blobs', 'file_garbage', 'file_totals', 'files'] as const;
 /** Tables that came after a dump was made. */
 const laterThan: Record<string, readonly string[]> = {
-  '0022-calls-within-calls': [...ofFiles, 'provider_paces'],
+  '0022-calls-within-calls': [...ofFiles, 'profiles', 'provider_paces'],
   '0071-keys-of-jobs': [
     'batches',
     ...ofFiles,
@@ -49,6 +49,7 @@ const laterThan: Record<string, readonly string[]> = {
     'gates',
     'job_keys',
     'places',
+    'profiles',
     'provider_paces',
     'rate_starts',
     'timed_pauses',

@@ -25,6 +25,7 @@ const full = {
   fallback_models: ['anthropic/claude-3-5-haiku-latest', 'ollama/org/model:7b'],
   memory: 'read',
   recall: { limit: 7 },
+  profile: { max_bytes: 300 },
   priority: 'low',
   max_concurrency: 7,
   model_settings: {
@@ -59,6 +60,7 @@ const defaults = {
   fallback_models: [],
   memory: 'user',
   recall: null,
+  profile: null,
   priority: null,
   max_concurrency: null,
   version: 1,

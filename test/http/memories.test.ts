@@ -91,8 +91,12 @@ describe('GET /api/users/:userId/agents', () => {
     const gone = await add('default', 'ada');
     await tenant.delete(`${path}/${gone.body.id}`);
 
-    const support = { agent_id: 'support', memories: 2 };
-    const all = ['analyst', 'default'].map((agent_id) => ({ agent_id, memories: 1 }));
+    const support = { agent_id: 'support', memories: 2, has_profile: false };
+    const all = ['analyst', 'default'].map((agent_id) => ({
+      agent_id,
+      memories: 1,
+      has_profile: false,
+    }));
     expect((await tenant.get(agents)).body).toEqual({
       data: [...all, support],
       ...{ total: 3, limit: 50, offset: 0 },
@@ -542,6 +546,72 @@ describe('a memory that is not there', () => {
     expect((await stranger.get('/api/agents/private/memories')).body).toEqual(body);
     const posted = await stranger.post('/api/agents/private/memories', { content: 'x' });
     expect({ status: posted.status, body: posted.body }).toEqual({ status: 404, body });
+  });
+});
+
+describe('the profile of a user', () => {
+  const ada = '/api/agents/default/profiles/ada%2Flovelace';
+
+  test('is written, read, changed and deleted by clients', async () => {
+    const tenant = await newTenant(platform);
+    expect((await tenant.get(ada)).body).toEqual({
+      ...{ agent_id: 'default', user_id: 'ada/lovelace', content: '', version: 0 },
+      ...{ created_at: null, updated_at: null, source: null },
+    });
+
+    const written = await tenant.put(ada, { content: 'Likes tea.', version: 0 });
+
+    expect(written.status).toBe(200);
+    expect(written.body).toEqual({
+      agent_id: 'default',
+      user_id: 'ada/lovelace',
+      content: 'Likes tea.',
+      version: 1,
+      created_at: aTimestamp,
+      updated_at: aTimestamp,
+      source: null,
+    });
+    expect((await tenant.get(ada)).body).toEqual(written.body);
+    const changed = await tenant.put(ada, { content: 'Likes coffee.' });
+    expect(changed.body).toMatchObject({ version: 2, content: 'Likes coffee.' });
+    expectRefusal(await tenant.put(ada, { content: 'x', version: 1 }), 409, 'conflict');
+    const { body: agents } = await tenant.get('/api/users/ada%2Flovelace/agents');
+    expect(agents.data).toEqual([{ agent_id: 'default', memories: 0, has_profile: true }]);
+    expect((await tenant.delete(ada)).status).toBe(204);
+    expect((await tenant.delete(ada)).status).toBe(204);
+    expect((await tenant.get(ada)).body.version).toBe(0);
+    expect((await tenant.get('/api/users/ada%2Flovelace/agents')).body.total).toBe(0);
+  });
+
+  test('has 1 byte to as many as its agent says: 400', async () => {
+    const tenant = await newTenant(platform);
+    await tenant.put('/api/agents/default', { profile: { max_bytes: 200 } });
+
+    expect((await tenant.put(ada, { content: 'é'.repeat(100) })).status).toBe(200);
+    for (const body of [
+      { content: 'é'.repeat(101) },
+      { content: '' },
+      {},
+      { content: 'x', version: -1 },
+      { content: 'x', colour: 'red' },
+    ]) {
+      expectRefusal(await tenant.put(ada, body), 400, 'validation_error');
+    }
+    for (const max_bytes of [199, 8_193]) {
+      const refused = await tenant.put('/api/agents/default', { profile: { max_bytes } });
+      expectRefusal(refused, 400, 'validation_error');
+    }
+  });
+
+  test('is gone with its agent, and another agent of the id has none', async () => {
+    const tenant = await newTenant(platform);
+    await tenant.put(ada, { content: 'Likes tea.' });
+
+    await tenant.delete('/api/agents/default');
+
+    expectRefusal(await tenant.get(ada), 404, 'not_found');
+    await tenant.post('/api/agents', { id: 'default' });
+    expect((await tenant.get(ada)).body).toMatchObject({ content: '', version: 0 });
   });
 });
 

@@ -154,6 +154,7 @@ const batches = (end: string) => (id: string) => `/api/batches/${id}${end}`;
 const approvals = (end: string) => (id: string) => `/api/approvals/${id}${end}`;
 const files = (end: string) => (id: string) => `/api/files/${id}${end}`;
 const memories: Path = (id) => `/api/agents/default/memories/${id}`;
+const profiles = '/api/agents/default/profiles/ada';
 const itself: Path = (path) => path;
 
 const ofRegistry = { strict: ['registry'] };
@@ -214,6 +215,10 @@ const operations: Readonly<Record<string, Operation>> = {
   deleteAgentWebhook: onOne([], webhook, webhooks(''), ofWebhooks),
   deleteFile: onOne([], file, files(''), ofFiles),
   deleteMemory: onOne([], memory, memories, ofMemories),
+  deleteProfile: {
+    ...onAll(['memories'], () => [profiles], ['memories']),
+    orElse: ['user-data'],
+  },
   deleteScheduledJob: onOne([], schedule, schedules(''), ofSchedules),
   deleteScheduledJobBudget: onOne(['budgets'], schedule, schedules('/budget'), ofSchedules),
   // The organization has none.
@@ -244,6 +249,10 @@ const operations: Readonly<Record<string, Operation>> = {
   getFileContent: onOne([], file, files('/content'), ofFiles),
   getJob: onOne([], ofJob, jobs('')),
   getMemory: onOne([], memory, memories, ofMemories),
+  getProfile: {
+    ...onAll(['memories'], () => [profiles], ['memories']),
+    orElse: ['user-data'],
+  },
   getScheduledJob: onOne([], schedule, schedules(''), ofSchedules),
   getScheduledJobBudget: onOne([], schedule, schedules('/budget'), ofSchedules),
   getScheduledJobUsage: onOne([], schedule, schedules('/usage'), ofSchedules),
@@ -297,6 +306,10 @@ const operations: Readonly<Record<string, Operation>> = {
     () => ['/api/scheduled-jobs/preview?cron_expression=0%200%20*%20*%20*'],
     ['schedules'],
   ),
+  putProfile: {
+    ...onAll(['memories'], () => [profiles, { content: 'Likes tea.' }], ['memories']),
+    orElse: ['user-data'],
+  },
   redeliverAgentWebhookDelivery: onOne([], delivery, (path) => `${path}/redeliver`, ofWebhooks),
   rejectApproval: onOne(['approvals'], approval, approvals('/reject'), { body: {} }),
   restoreAgentVersion: onOne(

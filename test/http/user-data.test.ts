@@ -107,6 +107,8 @@ async function withTraces(on = platform) {
   await act(tenant, [{ forget: remembered.body.output[2].id }], alice);
   await tenant.post(memories, { content: 'marker7 by a client', user_id: 'alice marker7' });
   await tenant.post(memories, { content: 'kept', user_id: 'bob' });
+  const profile = '/api/agents/default/profiles/alice%20marker7';
+  expect((await tenant.put(profile, { content: 'marker7 likes tea' })).status).toBe(200);
   const failing = await tenant.run(
     memory,
     { attempts: [[{ remember: { content: 'marker7 lost' } }, { fail: 'marker7 failed' }]] },
@@ -135,7 +137,8 @@ test('the data of a user are erased from every table, and the rows of its jobs s
     status: 200,
     body: {
       ...{ done: true, waits_for: null, waits_for_log: false, open_jobs: 0 },
-      ...{ memories: 3, files: 0, conversations: 8, jobs: 8 },
+      // With the profile.
+      ...{ memories: 4, files: 0, conversations: 8, jobs: 8 },
     },
   });
   expect(await tablesWith('marker7')).toEqual([]);
@@ -168,10 +171,21 @@ test('the data of a user are erased from every table, and the rows of its jobs s
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
+  expect(kinds.find(({ type }) => type === 'profile')).toMatchObject({
+    agent_id: 'default',
+    content: 'marker7 likes tea',
+  });
   expect(kinds.at(-1)).toEqual({
     type: 'end',
     user_id: 'alice marker7',
-    ...{ memories: 2, files: 0, conversations: 8, messages: expect.any(Number), jobs: 8 },
+    ...{
+      memories: 2,
+      profiles: 1,
+      files: 0,
+      conversations: 8,
+      messages: expect.any(Number),
+      jobs: 8,
+    },
   });
   const again = await tenant.delete(path);
   expect(again.body).toEqual({
@@ -234,7 +248,7 @@ test('an erasure that is late each time ends after some repetitions', async () =
   expect(answers.at(-1)).toMatchObject({ done: true });
   const sum = (name: 'memories' | 'conversations' | 'jobs') =>
     answers.reduce((all, one) => all + one[name], 0);
-  expect([sum('memories'), sum('conversations'), sum('jobs')]).toEqual([3, 6, 6]);
+  expect([sum('memories'), sum('conversations'), sum('jobs')]).toEqual([4, 6, 6]);
   expect(await tablesWith('marker7')).toEqual([]);
 });
 

@@ -138,6 +138,7 @@ export async function newThinker(
     fallback_models?: string[];
     memory?: string;
     recall?: { limit: number };
+    profile?: { max_bytes: number };
   } = {},
   key: Record<string, unknown> = {},
 ): Promise<Thinker> {

@@ -84,6 +84,7 @@ function notHere(): Promise<never> {
 function emptyMemory(): SkillMemory {
   let memories: Memory[] = [];
   let made = 0;
+  let profile = '';
   const at = '2026-01-01T00:00:00.000Z';
   return {
     async remember({ content, tag = 'fact', metadata = {} }) {
@@ -113,6 +114,10 @@ function emptyMemory(): SkillMemory {
       const isThere = left.length < memories.length;
       memories = left;
       return isThere;
+    },
+    profile: async () => profile,
+    async updateProfile(content) {
+      profile = content;
     },
   };
 }

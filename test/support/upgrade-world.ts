@@ -228,6 +228,7 @@ async function fillAgents({ send, admin, platform }: Filling): Promise<void> {
     metadata: { source: 'handbook' },
   });
   await send('POST', memories, { content: 'The user to be erased has a car.', user_id: 'erased' });
+  await send('PUT', '/api/agents/support/profiles/okafor', { content: 'Reads on trains.' });
   await waitFor(
     async () =>
       (await platform.request('GET', '/metrics')).text.includes(

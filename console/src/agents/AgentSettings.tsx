@@ -3,7 +3,7 @@ import { useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type AgentForSession, changeAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
-import { AgentMemoryFields, memoryOf, recallOf } from '../forms/AgentMemoryFields.tsx';
+import { AgentMemoryFields, memoryOf, profileOf, recallOf } from '../forms/AgentMemoryFields.tsx';
 import { CalledAgentsField } from '../forms/CalledAgentsField.tsx';
 import { GuardsField, guardsOf, rulesOf, ToolRulesField } from '../forms/ControlFields.tsx';
 import { FallbackModelsField } from '../forms/FallbackModelsField.tsx';
@@ -39,6 +39,7 @@ interface Edited {
   readonly metadata?: string;
   readonly memory?: string;
   readonly recall?: string;
+  readonly profile?: string;
   readonly priority?: string;
   readonly max_concurrency?: string;
   readonly skills?: readonly string[];
@@ -53,7 +54,7 @@ type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_set
 
 const texts = [
   ...['name', 'description', 'model', 'instructions', 'variables', 'metadata', 'memory'],
-  ...['recall', 'priority', 'max_concurrency', 'tool_rules', 'guards'],
+  ...['recall', 'profile', 'priority', 'max_concurrency', 'tool_rules', 'guards'],
 ];
 const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
 const fields = [...texts, ...lists, ...settingIssues];
@@ -69,6 +70,7 @@ function changesOf({
   agents,
   memory,
   recall,
+  profile,
   priority,
   max_concurrency: runs,
   fallback_models: fallbacks,
@@ -85,6 +87,7 @@ function changesOf({
     ...(model !== undefined && { model: model === '' ? null : model }),
     ...(memory !== undefined && { memory: memoryOf(memory) }),
     ...(recall !== undefined && { recall: recallOf(recall) }),
+    ...(profile !== undefined && { profile: profileOf(profile) }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
     ...(runs !== undefined && { max_concurrency: numberOf(runs) }),
     ...(variables !== undefined && {
@@ -128,7 +131,11 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
     value: edited[name] ?? stored,
     onValue: (value: string) => edit(name, value, stored),
   });
-  const stored = { memory: agent.memory, recall: String(agent.recall?.limit ?? '') };
+  const stored = {
+    memory: agent.memory,
+    recall: String(agent.recall?.limit ?? ''),
+    profile: String(agent.profile?.max_bytes ?? ''),
+  };
   function forget() {
     setEdited({});
     save.reset();
@@ -242,6 +249,7 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
           values={{
             memory: edited.memory ?? stored.memory,
             recall: edited.recall ?? stored.recall,
+            profile: edited.profile ?? stored.profile,
           }}
           onValue={(name, value) => edit(name, value, stored[name])}
           error={error}

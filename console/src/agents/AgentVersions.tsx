@@ -40,6 +40,7 @@ const words: Readonly<Record<Summary['changed'][number], string>> = {
   agents: 'Agents',
   memory: 'Memory',
   recall: 'Recall',
+  profile: 'Profiles of users',
 };
 
 export function AgentVersions({

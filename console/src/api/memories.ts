@@ -20,6 +20,20 @@ export const agentsOfUserQuery = (userId: string, page: PageRange) =>
     refetchInterval: live,
   });
 
+/** The profile of a user; of the version 0 where the agent has none. */
+export const profileQuery = (agentId: string, userId: string) =>
+  queryOptions({
+    queryKey: ['memories', agentId, 'profile', userId],
+    queryFn: () => get('/api/agents/{agentId}/profiles/{userId}', { path: { agentId, userId } }),
+    refetchInterval: live,
+  });
+
+export const putProfile = (agentId: string, userId: string, body: Schema<'ProfileChange'>) =>
+  put('/api/agents/{agentId}/profiles/{userId}', { path: { agentId, userId }, body });
+
+export const deleteProfile = (agentId: string, userId: string) =>
+  remove('/api/agents/{agentId}/profiles/{userId}', { path: { agentId, userId } });
+
 export const createMemory = (
   agentId: string,
   memory: Schema<'MemoryChanges'> & { user_id?: string },

@@ -1,9 +1,9 @@
-/** The fields `memory` and `recall` of an agent. */
+/** The fields `memory`, `recall` and `profile` of an agent. */
 import type { Schema } from '../api/client.ts';
 import { issueOf, NumberField, SelectField } from '../ui/Field.tsx';
 import { numberOf } from './numbers.ts';
 
-type Texts = Readonly<Record<'memory' | 'recall', string>>;
+type Texts = Readonly<Record<'memory' | 'recall' | 'profile', string>>;
 
 const memoryUses = [
   { value: 'user', label: 'model writes the user’s' },
@@ -17,6 +17,11 @@ export const memoryOf = (text: string) => text as Schema<'Agent'>['memory'];
 export function recallOf(text: string): Schema<'Agent'>['recall'] {
   const limit = numberOf(text);
   return limit === null ? null : { limit };
+}
+
+export function profileOf(text: string): Schema<'Agent'>['profile'] {
+  const max_bytes = numberOf(text);
+  return max_bytes === null ? null : { max_bytes };
 }
 
 export function AgentMemoryFields({
@@ -45,6 +50,14 @@ export function AgentMemoryFields({
         error={issueOf(error, 'recall')}
         value={values.recall}
         onValue={(value) => onValue('recall', value)}
+      />
+      <NumberField
+        label="Bytes of a user’s profile"
+        optional
+        hint="Up to how many its model keeps, 200 to 8,192; 4,096 is usual. If empty, it writes no profiles."
+        error={issueOf(error, 'profile')}
+        value={values.profile}
+        onValue={(value) => onValue('profile', value)}
       />
     </div>
   );

@@ -6,7 +6,7 @@ import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Fold } from '../ui/Fold.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { AgentMemoryFields, memoryOf, recallOf } from './AgentMemoryFields.tsx';
+import { AgentMemoryFields, memoryOf, profileOf, recallOf } from './AgentMemoryFields.tsx';
 import { CalledAgentsField } from './CalledAgentsField.tsx';
 import { FallbackModelsField } from './FallbackModelsField.tsx';
 import { FormFrame } from './FormFrame.tsx';
@@ -21,7 +21,7 @@ import { AskBeforeField, SkillPatternsField } from './SkillPatternsField.tsx';
 const folded = ['fallback_models', ...settingIssues];
 const shown = [
   ...['id', 'name', 'description', 'model', 'instructions', 'skills', 'approvals', 'agents'],
-  ...['memory', 'recall', 'priority', 'max_concurrency', 'metadata'],
+  ...['memory', 'recall', 'profile', 'priority', 'max_concurrency', 'metadata'],
 ];
 const fields = [...shown, ...folded];
 
@@ -36,7 +36,7 @@ const noLists: Lists = { skills: [], approvals: [], agents: [], fallback_models:
 export function NewAgent({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [texts, setTexts] = useState(noTexts);
-  const [memory, setMemory] = useState({ memory: 'user', recall: '' });
+  const [memory, setMemory] = useState({ memory: 'user', recall: '', profile: '' });
   const [priority, setPriority] = useState('');
   const [runs, setRuns] = useState('');
   const [metadata, setMetadata] = useState('{}');
@@ -57,6 +57,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         model_settings: settingsOf(settings),
         memory: memoryOf(memory.memory),
         recall: recallOf(memory.recall),
+        profile: profileOf(memory.profile),
         priority: priorityOf(priority),
         max_concurrency: numberOf(runs),
         metadata: objectOf(metadata, 'metadata'),

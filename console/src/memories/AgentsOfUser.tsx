@@ -50,6 +50,10 @@ export function AgentsOfUser({ userId }: { userId: string }) {
                   align: 'right',
                   cell: ({ memories }) => countText(memories),
                 },
+                {
+                  header: 'Profile',
+                  cell: ({ has_profile }) => (has_profile ? 'yes' : 'none'),
+                },
               ]}
               empty={
                 <p className="px-4 py-4 text-[13px] text-muted">No agent has any of this user.</p>

@@ -22,6 +22,7 @@ import { SearchField } from '../ui/SearchField.tsx';
 import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { ProfileOfUser } from './ProfileOfUser.tsx';
 
 type Memory = Schema<'Memory'>;
 
@@ -122,6 +123,7 @@ export function Memories({
         )}
         {create}
       </div>
+      {mayRead && user && <ProfileOfUser key={user} agentId={agentId} userId={user} />}
       {!mayRead && <NeedsScope scopes={['memories']} act="Reading the memories of users" />}
       <Section flush>
         <Loaded query={query}>

@@ -56,9 +56,9 @@ function User({ userId }: { userId: string }) {
       <Section title="Data of this user">
         <div className="flex max-w-2xl flex-col gap-3 text-[13px]">
           <p>
-            The export is a file with a JSON object in each line: memories of all agents,
-            conversations with their messages, and jobs with input and output. The erasure deletes
-            them; the rows of jobs stay, without text.
+            The export is a file with a JSON object in each line: memories and profiles of all
+            agents, conversations with their messages, and jobs with input and output. The erasure
+            deletes them; the rows of jobs stay, without text.
           </p>
           {missing.length > 0 ? (
             <NeedsScope scopes={missing} act="Exporting or erasing the data" />

@@ -285,6 +285,8 @@ export interface AgentsTable {
   memory: Generated<'read_write' | 'user' | 'read' | 'off'>;
   /** JSON `{limit}`: the memories that come into a prompt by themselves; null for none. */
   recall: Generated<string | null>;
+  /** JSON: how its model may write the profiles of users; null where it may not. */
+  profile: Generated<string | null>;
   /** That of jobs whose requests give none; null for normal. */
   priority: Generated<Priority | null>;
   /** Which version it is. */
@@ -986,6 +988,20 @@ export interface MemoryOwnersTable {
   removed: Generated<number>;
 }
 
+/** What an agent always knows of one of its users. */
+export interface ProfilesTable {
+  /** Id in `memory_owners`, of a user. */
+  owner: number;
+  content: string;
+  /** Counts its changes, from 1. */
+  version: number;
+  created_at: number;
+  updated_at: number;
+  /** The job that wrote it last and its conversation; null where a client did. */
+  job_id: string | null;
+  conversation_id: string | null;
+}
+
 /** How many memories of an owner have a tag. */
 export interface MemoryTagsTable {
   owner: number;
@@ -1357,6 +1373,7 @@ export interface Tables {
   job_keys: JobKeysTable;
   memory_owners: MemoryOwnersTable;
   memory_tags: MemoryTagsTable;
+  profiles: ProfilesTable;
   memories: MemoriesTable;
   memory_index: MemoryIndexTable;
   embedding_models: EmbeddingModelsTable;

@@ -17,6 +17,7 @@ const areas: readonly { readonly path: string; readonly scopes: readonly string[
   },
   { path: '/api/skills', scopes: ['registry'] },
   { path: '/api/agents/:agentId/memories', scopes: ['memories'] },
+  { path: '/api/agents/:agentId/profiles', scopes: ['memories'] },
   { path: '/api/conversations', scopes: ['conversations'] },
   { path: '/api/files', scopes: ['files'] },
   { path: '/api/scheduled-jobs', scopes: ['schedules'] },

@@ -34,6 +34,8 @@ import { taskRoutes } from '../../core/jobs/tasks.routes.ts';
 import { trialRoutes } from '../../core/jobs/trials.routes.ts';
 import { weightRoutes } from '../../core/jobs/turns/weights.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
+import { profileRoutes } from '../../core/memories/profiles.routes.ts';
+import { Profiles } from '../../core/memories/profiles.ts';
 import { reservedCategories } from '../../core/skills/field-checks.ts';
 import { SkillsDocument } from '../../core/skills/openapi/skills-document.ts';
 import { skillSettingsRoutes } from '../../core/skills/settings.routes.ts';
@@ -174,6 +176,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
   agentQueueRoutes(scope, slices.jobs.queueLimits);
   agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
   memoryRoutes(scope, { memories, clock });
+  profileRoutes(scope, new Profiles(memories, agents));
   conversationRoutes(scope, { conversations });
   fileRoutes(scope, slices.files);
   forkRoutes(scope, slices.jobs.forks);

@@ -8,6 +8,11 @@ import type { ToolRule } from './tool-rules.ts';
 
 export type { AgentRow };
 
+/** How an agent's model keeps profiles of users. */
+export interface ProfileSetting {
+  readonly max_bytes: number;
+}
+
 /** The fields of an agent that a client may set. */
 export interface AgentFields
   extends Partial<
@@ -17,6 +22,7 @@ export interface AgentFields
     >
   > {
   recall?: { readonly limit: number } | null;
+  profile?: ProfileSetting | null;
   skills?: readonly string[];
   approvals?: readonly string[];
   tool_rules?: readonly ToolRule[];
@@ -49,6 +55,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     metadata: '{}',
     memory: 'user',
     recall: null,
+    profile: null,
     priority: null,
     version: 1,
     created_at: now,
@@ -70,11 +77,13 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     model_settings,
     fallback_models,
     recall,
+    profile,
     ...texts
   } = fields;
   return {
     ...texts,
     ...(recall !== undefined && { recall: recall && JSON.stringify(recall) }),
+    ...(profile !== undefined && { profile: profile && JSON.stringify(profile) }),
     ...(model_settings !== undefined && {
       model_settings: JSON.stringify(storedSettings(model_settings)),
     }),
@@ -103,9 +112,15 @@ export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: 
     agents: JSON.parse(row.agents) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
     recall: row.recall === null ? null : (JSON.parse(row.recall) as { limit: number }),
+    profile: profileOf(row),
     created_at: timestamp(row.created_at),
     updated_at: timestamp(row.updated_at),
   };
+}
+
+/** How the agent's model keeps profiles of users; null where it does not. */
+export function profileOf({ profile }: Pick<AgentRow, 'profile'>): ProfileSetting | null {
+  return profile === null ? null : (JSON.parse(profile) as ProfileSetting);
 }
 
 /** The agent's rules about the calls of its tools, in order. */

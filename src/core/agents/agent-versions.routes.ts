@@ -74,6 +74,7 @@ const Version = Type.Object(
           agents: [],
           memory: 'user',
           recall: null,
+          profile: null,
         },
         compared_to: 2,
         differences: [{ field: 'instructions', before: '', after: 'Be brief.' }],

@@ -14,7 +14,7 @@ import { longTextMax } from '../../kernel/long-text.ts';
 import { priorities } from '../../kernel/priority.ts';
 import { guardFailures, guardStages, guardsMax } from './guards.ts';
 import { variableCharactersMax, variablesMax } from './instruction-values.ts';
-import { settingBounds } from './setting-bounds.ts';
+import { profileBytes, settingBounds } from './setting-bounds.ts';
 import {
   conditionCharactersMax,
   messageCharactersMax,
@@ -203,6 +203,13 @@ const versioned = {
     description:
       'How many memories, the best for the task, come into the prompt by themselves; null for none.',
   },
+  profile: {
+    ...Nullable(
+      Type.Object({ max_bytes: Type.Integer(profileBytes) }, { additionalProperties: false }),
+    ),
+    description:
+      'Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way.',
+  },
 };
 export type VersionedField = keyof typeof versioned;
 export const versionedFields = Object.keys(versioned) as VersionedField[];
@@ -245,6 +252,7 @@ const example = {
   metadata: {},
   memory: 'user',
   recall: { limit: 5 },
+  profile: { max_bytes: 4_096 },
   priority: null,
   max_concurrency: null,
   version: 1,

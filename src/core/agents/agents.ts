@@ -23,6 +23,8 @@ import {
   calledModel,
   columnsOf,
   emptyAgent,
+  type ProfileSetting,
+  profileOf,
   variablesOf,
 } from './agent-rows.ts';
 import { versionAfter } from './agent-versions.ts';
@@ -171,12 +173,14 @@ export class Agents {
     organizationId: string,
     id: string,
     acceptedAt: number,
-  ): Promise<AgentRow['memory']> {
+  ): Promise<{ mode: AgentRow['memory']; profile: ProfileSetting | null }> {
     const row = await findAgent(this.#database.read, keyOfAgent(organizationId, id));
     if (row !== undefined && isNewer(row, acceptedAt, this.#clock.now())) {
       throw permanentError(`the agent ${id} of this run was deleted, so it has no memory any more`);
     }
-    return row?.memory ?? 'read_write';
+    return row === undefined
+      ? { mode: 'read_write', profile: null }
+      : { mode: row.memory, profile: profileOf(row) };
   }
 
   /** Creates an agent; `403` unless the writer's scopes cover what it may do. */

@@ -7,3 +7,8 @@ export const settingBounds = {
   wait_for_provider: { minimum: 0, maximum: 86_400 },
   context_tokens: { minimum: 2_000, maximum: 10_000_000 },
 } as const;
+
+/** Bytes of the profile of a user. */
+export const profileBytes = { minimum: 200, maximum: 8_192 } as const;
+/** Bytes of a profile where the agent sets none. */
+export const profileBytesDefault = 4_096;

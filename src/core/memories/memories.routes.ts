@@ -18,12 +18,12 @@ import {
   Timestamp,
 } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
-import { hasScopes, requireScopes } from '../../kernel/caller.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { longTextMax } from '../../kernel/long-text.ts';
 import { defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
 import type { Memories, Reach } from './memories.ts';
 import type { Owning } from './owners.ts';
+import { reachesUsers, requireUsersScope } from './users-scope.ts';
 
 const operation = { tags: ['Memories'], security: [{ apiKey: [] }] };
 
@@ -182,13 +182,14 @@ const AgentOfUser = Type.Object(
   {
     agent_id: Slug,
     memories: Type.Integer({ description: 'How many memories of the user the agent has.' }),
+    has_profile: Type.Boolean({ description: 'Whether it has a profile of the user.' }),
   },
-  { title: 'AgentOfUser', examples: [{ agent_id: 'support', memories: 12 }] },
+  { title: 'AgentOfUser', examples: [{ agent_id: 'support', memories: 12, has_profile: true }] },
 );
 const agentsSchema = {
   ...operation,
   operationId: 'listAgentsOfUser',
-  summary: 'List the agents that have memories of a user',
+  summary: 'List the agents that have memories or a profile of a user',
   description: 'By agent id. Needs the scope memories or user-data.',
   params: Type.Object({
     userId: { ...Name(), description: 'The user, as x-user-id names it.' },
@@ -257,18 +258,6 @@ export function memoryRoutes(
 function owningOf(request: FastifyRequest): Owning {
   const { agentId } = request.params as { agentId: string };
   return { organizationId: callerOf(request).organizationId, agentId };
-}
-
-/** A key needs one of these scopes to reach the memories of users; any key reaches the agents' own. */
-const usersScopes = ['memories', 'user-data'];
-
-function reachesUsers(request: FastifyRequest): boolean {
-  const { scopes } = callerOf(request);
-  return usersScopes.some((scope) => hasScopes(scopes, [scope]));
-}
-
-function requireUsersScope(request: FastifyRequest): void {
-  if (!reachesUsers(request)) requireScopes(callerOf(request).scopes, usersScopes.slice(0, 1));
 }
 
 const reachOf = (request: FastifyRequest): Reach =>

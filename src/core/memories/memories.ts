@@ -37,6 +37,8 @@ import {
   lowerNextExpiry,
 } from './owners.store.ts';
 import { markRemoved, type OfUser, ownersOf, ownersSeen } from './owners.ts';
+import { profilesOfUser } from './profiles.store.ts';
+import { keepProfile, profileBytesOf, profileView } from './profiles.ts';
 import { queryOf } from './query.ts';
 import {
   deleteAll,
@@ -222,8 +224,22 @@ export class Memories {
       const [{ organizationId, agentId }] = ofAgent as [RunChanges];
       const agent = await this.agents.lockIfPresent(tx, organizationId, agentId);
       const since = agent?.created_at ?? Number.POSITIVE_INFINITY;
-      for (const run of ofAgent) if (since <= run.acceptedAt) await keepOne(tx, run);
+      for (const run of ofAgent) {
+        if (since > run.acceptedAt || agent === undefined) continue;
+        await keepOne(tx, run);
+        await this.#keepProfile(tx, run, profileBytesOf(agent));
+      }
     }
+  }
+
+  async #keepProfile(
+    tx: Transaction,
+    { organizationId, agentId, userId, profile }: RunChanges,
+    maxBytes: number,
+  ) {
+    if (profile === undefined || userId === null) return;
+    const of = { organizationId, agentId, userId };
+    await keepProfile(tx, of, profile, { maxBytes, now: this.clock.now() });
   }
 
   /** Deletes some of the marked memories, in small transactions that delay no other writer for long. */
@@ -257,7 +273,13 @@ export class Memories {
     }
   }
 
-  /** Deletes memories of a user until none is left or `isLate` returns true; returns how many. */
+  /** All profiles of a user. */
+  async profilesOfUser(organizationId: string, userId: string) {
+    const rows = await profilesOfUser(this.database.read, organizationId, userId);
+    return rows.map(({ agent_id, ...row }) => profileView(agent_id.replace('/', ''), userId, row));
+  }
+
+  /** Deletes memories and profiles of a user until none is left or `isLate` returns true; returns how many. */
   eraseUser(organizationId: string, userId: string, isLate: () => boolean): Promise<number> {
     const { database, agents, meaning } = this;
     meaning()?.clear();

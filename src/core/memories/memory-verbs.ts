@@ -1,5 +1,5 @@
 /**
- * The verbs of memory (remember, recall, forget) with their arguments and limits, for the code of a skill and the
+ * The verbs of memory (remember, recall, forget, update_profile) with their arguments and limits, for the code of a skill and the
  * tools of a model.
  */
 /** Memories in the answer to one `recall`: without a limit, and at most. */
@@ -73,6 +73,18 @@ const memoryTools = [
   },
 ] as const;
 
+/** The tool that keeps the profile of the run's user. */
+const profileTool = (maxBytes: number) => ({
+  name: 'update_profile',
+  description: `Replaces the profile of the user of this run, which you always see: what matters about this user in every conversation, one fact a line, at most ${maxBytes} bytes. Send the whole profile, changed: a line that you leave out is forgotten.`,
+  parameters: {
+    type: 'object',
+    properties: { content: { type: 'string', description: 'The whole profile.' } },
+    required: ['content'],
+    additionalProperties: false,
+  },
+});
+
 /** A verb as a tool of a model. */
 interface MemoryTool {
   readonly name: string;
@@ -120,27 +132,43 @@ export const rightsOfCode = (mode: MemoryMode): MemoryRights =>
 export const rightsOfModel = (mode: MemoryMode, hasUser: boolean): MemoryRights =>
   mode === 'user' && !hasUser ? 'read' : mode;
 
+/** The verbs that change nothing. */
+export const readingVerbs: readonly MemoryVerb[] = ['recall', 'profile'];
+
 /** Why a verb may not be used; null where it may. */
 export function memoryFault(rights: MemoryRights, verb: MemoryVerb): string | null {
   if (rights === 'off') return 'the memory of this agent is off';
-  if (rights === 'read' && verb !== 'recall') return 'this agent may only read its memory';
+  if (rights === 'read' && !readingVerbs.includes(verb))
+    return 'this agent may only read its memory';
   return null;
 }
 
-/** The tools that a model with these rights is offered. */
-export const memoryToolsIn = (rights: MemoryRights): readonly MemoryTool[] =>
-  memoryTools
+/** The tools that a model with these rights is offered; `profileBytes` where it keeps a profile of the run's user. */
+export function memoryToolsIn(
+  rights: MemoryRights,
+  profileBytes: number | null = null,
+): readonly MemoryTool[] {
+  const tools = memoryTools
     .filter(({ name }) => memoryFault(rights, name) === null)
     .map((tool) => (rights === 'user' ? (ofUserAlone[tool.name] ?? tool) : tool));
+  if (profileBytes === null || memoryFault(rights, 'update_profile') !== null) return tools;
+  return [...tools, profileTool(profileBytes)];
+}
 
-export type MemoryVerb = (typeof memoryTools)[number]['name'];
+/** `profile` reads the profile of the run's user, which a model sees without asking. */
+export type MemoryVerb = (typeof memoryTools)[number]['name'] | 'update_profile' | 'profile';
 
 export function isMemoryVerb(name: string): name is MemoryVerb {
-  return memoryTools.some((tool) => tool.name === name);
+  return (
+    name === 'update_profile' ||
+    name === 'profile' ||
+    memoryTools.some((tool) => tool.name === name)
+  );
 }
 
 /** The names of a verb's arguments. */
 export function argumentsOf(verb: MemoryVerb): string[] {
+  if (verb === 'update_profile') return ['content'];
   const tool = memoryTools.find(({ name }) => name === verb);
   return Object.keys(tool?.parameters.properties ?? {});
 }

@@ -66,7 +66,7 @@ export const findOwnersOfUser = allRows<{ organizationId: string; userId: string
 );
 
 /**
- * A page of the agents that keep memories of a user, by id, with the number of these memories. Looks once for each agent
+ * A page of the agents that keep memories or a profile of a user, by id, with the number of these memories. Looks once for each agent
  * of the organization, however many users it has.
  */
 export async function agentsOfUser(
@@ -74,7 +74,10 @@ export async function agentsOfUser(
   organizationId: string,
   userId: string,
   { limit, offset }: PageAsked,
-): Promise<{ data: { agent_id: string; memories: number }[]; total: number }> {
+): Promise<{
+  data: { agent_id: string; memories: number; has_profile: boolean }[];
+  total: number;
+}> {
   const found = db.kysely
     .selectFrom('agents')
     .innerJoin('memory_owners', (join) =>
@@ -85,17 +88,24 @@ export async function agentsOfUser(
         .on('memory_owners.user_id', '=', userId)
         .on('memory_owners.removed', '=', sql.lit(0)),
     )
+    .leftJoin('profiles', 'profiles.owner', 'memory_owners.id')
     .where('agents.organization_id', '=', organizationId)
-    .where('memory_owners.count', '>', 0);
+    .where(({ eb, or }) =>
+      or([eb('memory_owners.count', '>', 0), eb('profiles.owner', 'is not', null)]),
+    );
   const total = await countOf(found);
   const rows = await found
-    .select(['agents.id as agent_id', 'memory_owners.count'])
+    .select(['agents.id as agent_id', 'memory_owners.count', 'profiles.version'])
     .orderBy('agents.id')
     .limit(limit)
     .offset(offset)
     .execute();
   return {
-    data: rows.map(({ agent_id, count }) => ({ agent_id, memories: Number(count) })),
+    data: rows.map(({ agent_id, count, version }) => ({
+      agent_id,
+      memories: Number(count),
+      has_profile: version !== null,
+    })),
     total,
   };
 }
@@ -134,7 +144,7 @@ export const findRemovedOwner = firstRow<object>()((db) =>
   db.selectFrom('memory_owners').select('id').where('removed', '=', sql.lit(1)).limit(1),
 );
 
-/** Deletes up to `max` counts of an owner without memories; the owner itself once it has no counts. */
+/** Deletes up to `max` counts of an owner without memories; the owner itself, with its profile, once it has no counts. */
 export async function deleteEmptyOwner(tx: Transaction, owner: number, max: number): Promise<void> {
   const tags = await tx.kysely
     .selectFrom('memory_tags')
@@ -144,7 +154,14 @@ export async function deleteEmptyOwner(tx: Transaction, owner: number, max: numb
     .execute();
   await tx.each(deleteTag, tags);
   if (tags.length > 0) return;
+  await deleteProfile(tx, owner);
   await tx.kysely.deleteFrom('memory_owners').where('id', '=', owner).execute();
+}
+
+/** Deletes the profile of an owner; returns whether there was one. */
+export async function deleteProfile(tx: Transaction, owner: number): Promise<boolean> {
+  const deleted = tx.kysely.deleteFrom('profiles').where('owner', '=', owner);
+  return Number((await deleted.executeTakeFirst()).numDeletedRows) > 0;
 }
 
 const deleteTag = statement<{ owner: number; tag: string }>()((db, p) =>

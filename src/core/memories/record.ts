@@ -18,6 +18,7 @@ import {
 } from './memories.store.ts';
 import { addToCounts, lowerNextExpiry } from './owners.store.ts';
 import { type OfUser, ownerFor, ownersSeen } from './owners.ts';
+import type { ProfileOfRun } from './profile-merge.ts';
 import { columnsOfWords, indexedTerms } from './terms.ts';
 import { readWords } from './words.ts';
 
@@ -40,6 +41,8 @@ export interface MemoryChanges {
   readonly remembered: readonly NewMemory[];
   /** Ids. */
   readonly forgotten: readonly string[];
+  /** What the run makes of the profile of its user. */
+  readonly profile?: ProfileOfRun | undefined;
   /** The cost of recording them, as a share of one transaction; 1 fills a transaction. */
   readonly share: number;
 }

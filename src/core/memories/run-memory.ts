@@ -12,7 +12,9 @@ import { isId } from '../../kernel/ids.ts';
 import type { Logger } from '../../kernel/log.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { canonicalJson } from '../../kernel/text.ts';
+import type { ProfileSetting } from '../agents/agent-rows.ts';
 import type { Agents } from '../agents/agents.ts';
+import { profileBytesDefault } from '../agents/setting-bounds.ts';
 import type { Context } from '../context/context.ts';
 import type { Owning } from '../embeddings/request.ts';
 import { checkBytes, defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
@@ -27,18 +29,22 @@ import {
   type MemoryRights,
   type MemoryVerb,
   memoryFault,
+  readingVerbs,
   rightsOfCode,
   rightsOfModel,
 } from './memory-verbs.ts';
 import { type Likeness, likenessOf } from './near-duplicates.ts';
 import { type OfUser, ownersOf, ownersSeen } from './owners.ts';
 import type { PartChanges } from './part-changes.ts';
+import type { ProfileChange, ProfileOfRun } from './profile-merge.ts';
+import { findProfile } from './profiles.ts';
 import { queryOf } from './query.ts';
 import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
 import { countAmong, matches, type Ranked, rank, weightsOf } from './relevance.ts';
 import {
   type Recollection,
   readForget,
+  readProfile,
   readRecall,
   readRemember,
   refusing,
@@ -54,6 +60,11 @@ const comparedMax = 20;
 /** Bytes of an answer as JSON text, the limit of messages to executors. */
 const answerBytesMax = 1_000_000;
 
+interface MemoryRules {
+  readonly mode: MemoryMode;
+  readonly profile: ProfileSetting | null;
+}
+
 /** One change of the memory by a part of a run, as JSON. */
 export type MemoryChange =
   | {
@@ -63,7 +74,8 @@ export type MemoryChange =
         readonly updated?: boolean;
       };
     }
-  | { readonly forgotten: string };
+  | { readonly forgotten: string }
+  | { readonly profile: ProfileChange };
 
 /** The run that the memory belongs to. */
 export interface MemoryOfRun extends Owning {
@@ -117,8 +129,12 @@ export class RunMemory {
   readonly forgotten = new Set<string>();
   readonly #log: Logger;
   readonly #turns: Turns;
-  /** What the agent may do with its memory, read once. */
-  #mode: () => Promise<MemoryMode>;
+  /** What the agent may do with its memory, and its bytes of a profile, read once. */
+  #rules: () => Promise<MemoryRules>;
+  /** The profile of the user as the run saw it first; null until it was read. */
+  #seenProfile: string | null = null;
+  /** The profiles that the run has made, oldest first. */
+  readonly #profiles: ProfileChange[] = [];
   /** Resolves when all earlier requests are answered. */
   #answered: Promise<unknown> = Promise.resolve();
 
@@ -130,7 +146,7 @@ export class RunMemory {
     this.frequent = memories.frequent;
     this.#log = context.log;
     this.#turns = turns;
-    this.#mode = () => agents.memoryOf(run.organizationId, run.agentId, run.acceptedAt);
+    this.#rules = () => agents.memoryOf(run.organizationId, run.agentId, run.acceptedAt);
   }
 
   /**
@@ -139,7 +155,7 @@ export class RunMemory {
    * database.
    */
   async ask(verb: MemoryVerb, payload: unknown, asker: Requester = ofRecord): Promise<unknown> {
-    if (this.run.isTrial && verb !== 'recall')
+    if (this.run.isTrial && !readingVerbs.includes(verb))
       throw permanentError('a trial may only read the memory of its agent');
     try {
       return await this.#answer(verb, payload, asker);
@@ -197,6 +213,13 @@ export class RunMemory {
         if (isGone) asker.changes?.add({ forgotten: id });
         return isGone;
       }
+      case 'profile':
+        return this.#inTurn(async () => {
+          await this.#requireAllowed(verb, asker);
+          return await this.#profile();
+        });
+      case 'update_profile':
+        return this.#inTurn(() => this.#updateProfile(payload, asker));
     }
   }
 
@@ -205,13 +228,51 @@ export class RunMemory {
    * attempt.
    */
   async #requireAllowed(verb: MemoryVerb, { isModel }: Requester): Promise<MemoryRights> {
-    const mode = await this.#mode();
-    this.#mode = async () => mode;
+    const rules = await this.#rules();
+    this.#rules = async () => rules;
+    const { mode } = rules;
     const rights =
       isModel === true ? rightsOfModel(mode, this.run.userId !== null) : rightsOfCode(mode);
     const fault = memoryFault(rights, verb);
     if (fault !== null) throw permanentError(fault);
     return rights;
+  }
+
+  /** What the prompt of an earlier claim had: the profile that the run's changes are compared with. */
+  sawProfile(content: string): void {
+    this.#seenProfile ??= content;
+  }
+
+  /** The profile of the run's user before the run's own changes; empty where there is none. */
+  firstProfile(): Promise<string> {
+    return this.#inTurn(async () => {
+      await this.#profile();
+      return this.#seenProfile ?? '';
+    });
+  }
+
+  /** The profile of the run's user, with the run's own change; empty where there is none. */
+  async #profile(): Promise<string> {
+    const { userId } = this.run;
+    if (userId === null) return '';
+    this.#seenProfile ??= (await findProfile(this.database.read, this.run, userId))?.content ?? '';
+    return this.#profiles.at(-1)?.content ?? this.#seenProfile;
+  }
+
+  async #updateProfile(payload: unknown, asker: Requester) {
+    await this.#requireAllowed('update_profile', asker);
+    const { profile } = await this.#rules();
+    if (this.run.userId === null) throw permanentError('this run is for no user, so no profile');
+    if (asker.isModel === true && profile === null)
+      throw permanentError('the model of this agent keeps no profiles');
+    const max_bytes = profile?.max_bytes ?? profileBytesDefault;
+    const content = readProfile(payload, max_bytes);
+    this.bounds.countForgotten(0);
+    await this.#profile();
+    const change = { content, seen: this.#seenProfile ?? '' };
+    this.#profiles.push(change);
+    asker.changes?.add({ profile: change });
+    return { bytes: Buffer.byteLength(content), max_bytes };
   }
 
   #remember(
@@ -362,7 +423,10 @@ export class RunMemory {
   /** Repeats the recorded changes of an earlier attempt, under the same ids. */
   async restore(changes: readonly MemoryChange[]): Promise<void> {
     for (const change of changes) {
-      if ('forgotten' in change) {
+      if ('profile' in change) {
+        this.sawProfile(change.profile.seen);
+        this.#profiles.push(change.profile);
+      } else if ('forgotten' in change) {
         await this.#inTurn(() => this.#forget(change.forgotten));
       } else {
         const { id, content, tag, metadata, created_at, expires_at, ...more } = change.remembered;
@@ -400,7 +464,9 @@ export class RunMemory {
     const { remembered, replaced, dropped, forgotten } = this;
     return this.#inTurn(() => {
       for (const change of changes.toReversed()) {
-        if ('remembered' in change) {
+        if ('profile' in change) {
+          this.#profiles.pop();
+        } else if ('remembered' in change) {
           const { id, updated } = change.remembered;
           const before = updated === true ? replaced.get(id)?.pop() : undefined;
           if (before !== undefined) remembered.set(id, before);
@@ -420,12 +486,19 @@ export class RunMemory {
     });
   }
 
+  #profileOfRun(): ProfileOfRun | undefined {
+    const { jobId, conversationId } = this.run;
+    const last = this.#profiles.at(-1);
+    return last && { ...last, jobId, conversationId };
+  }
+
   /** The changes to record; resolves once every request has been answered. */
   async changes(): Promise<MemoryChanges> {
     await this.#answered;
     return {
       remembered: [...this.remembered.values()],
       forgotten: [...this.forgotten],
+      profile: this.#profileOfRun(),
       share: this.bounds.share(),
     };
   }

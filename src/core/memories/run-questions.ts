@@ -47,6 +47,19 @@ export function readRecall(payload: unknown): Recollection {
   };
 }
 
+/** The new profile of the run's user, of at most `maxBytes`. */
+export function readProfile(payload: unknown, maxBytes: number): string {
+  const { content } = fieldsOf(payload, 'update_profile');
+  if (typeof content !== 'string') throw permanentError('content must be a text');
+  if (!isCleanText(content)) throw permanentError('content must be well-formed text without NUL');
+  const text = content.trim();
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= maxBytes) return text;
+  throw permanentError(
+    `the profile has ${bytes} bytes and may have ${maxBytes}: shorten it, and keep the rest as memories`,
+  );
+}
+
 export function readForget(payload: unknown): string {
   if (typeof payload !== 'string') throw permanentError('the id of a memory is a text');
   return payload;

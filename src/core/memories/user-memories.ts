@@ -8,7 +8,12 @@ import {
   memoriesWrittenFor,
   someMemories,
 } from './memories.store.ts';
-import { deleteEmptyOwner, findAgentOfOwner, findOwnersOfUser } from './owners.store.ts';
+import {
+  deleteEmptyOwner,
+  deleteProfile,
+  findAgentOfOwner,
+  findOwnersOfUser,
+} from './owners.store.ts';
 import { agentOf } from './owners.ts';
 import { deleteRows } from './record.ts';
 
@@ -31,8 +36,8 @@ export async function* rowsOfUser(database: Database, organizationId: string, us
 }
 
 /**
- * Deletes the memories of a user, the user's owner rows, and the agents' own memories that runs for the user wrote.
- * Stops when `isLate` returns true. Returns how many memories it deleted.
+ * Deletes the memories and profiles of a user, the user's owner rows, and the agents' own memories that runs for the user wrote.
+ * Stops when `isLate` returns true. Returns how many memories and profiles it deleted.
  */
 export async function eraseRowsOfUser(
   database: Database,
@@ -47,8 +52,11 @@ export async function eraseRowsOfUser(
         // A deleted agent needs no lock, because it has no other writers.
         await agents.lockIfPresent(tx, organizationId, agentOf(owner).agentId);
         const rows = await someMemories(tx, owner.id, erasedMax);
-        if (rows.length === 0) await deleteEmptyOwner(tx, owner.id, Number.MAX_SAFE_INTEGER);
-        else await deleteRows(tx, rows);
+        if (rows.length === 0) {
+          if (await deleteProfile(tx, owner.id)) erased += 1;
+          await deleteEmptyOwner(tx, owner.id, Number.MAX_SAFE_INTEGER);
+        }
+        await deleteRows(tx, rows);
         erased += rows.length;
         return rows.length === 0;
       });

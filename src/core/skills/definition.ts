@@ -307,6 +307,10 @@ export interface SkillMemory {
   }): Promise<Memory[]>;
   /** Deletes a memory of the agent or of the run's user; false when there is none of this id. */
   forget(id: string): Promise<boolean>;
+  /** The profile of the run's user, which is in the prompt of the agent's model; empty where there is none. */
+  profile(): Promise<string>;
+  /** Replaces the profile of the run's user. Refuses one with more bytes than the agent's `profile` allows, 4,096 by default. */
+  updateProfile(content: string): Promise<void>;
 }
 
 /** One executable example, shown in the documentation. The tests of the catalog run those of its skills. */

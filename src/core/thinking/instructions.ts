@@ -28,6 +28,7 @@ export function instructionsOf(attempt: ThinkingAttempt, agent: AgentRow): Fille
   return fillInstructions(instructions, Object.fromEntries(used));
 }
 
-function readValues(values: string | null): InstructionValues {
+/** The values that a job keeps, as recorded before this claim. */
+export function readValues(values: string | null): InstructionValues {
   return values === null ? {} : (JSON.parse(values) as InstructionValues);
 }

@@ -8,7 +8,7 @@ import type { Usage } from '../../adapters/models/model.ts';
 import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { usdOf } from '../../kernel/money.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
-import { fallbacksOf, guardsOf, rulesOf, settingsOf } from '../agents/agent-rows.ts';
+import { fallbacksOf, guardsOf, profileOf, rulesOf, settingsOf } from '../agents/agent-rows.ts';
 import type { FilledInstructions } from '../agents/instruction-values.ts';
 import { callSettings } from '../agents/model-settings.ts';
 import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
@@ -33,6 +33,7 @@ import { historyBefore, noHistory } from './history.ts';
 import { instructionsOf } from './instructions.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
 import { Patience } from './pace/patience.ts';
+import { profileBlock } from './profile-block.ts';
 import { recalledFor } from './recalled.ts';
 import type { PricedCall, RecordedGeneration } from './recorded-generation.ts';
 import { passTask } from './released.ts';
@@ -175,7 +176,8 @@ async function continueGeneration(
   const scopes = await requireScopes(parts, run.job);
   const box = await toolsOf(attempt, agent, scopes, request, part);
   const instructions = part.isGuard ? noInstructions : instructionsOf(attempt, agent);
-  const system = systemOf(instructions, request, box);
+  const profile = part.isGuard ? '' : await profileBlock(attempt, agent, recorded.turns > 0);
+  const system = systemOf(instructions, request, box, profile);
   const fallbacks = fallbacksOf(agent);
   const to = { models: [model, ...fallbacks], signal, isHistory: false };
   const guards = new TextGuards({ attempt, id, part, signal }, guardsOf(agent), recorded);
@@ -236,6 +238,7 @@ async function toolsOf(
   const rights = {
     agents: agent.agents === '[]' ? [] : await parts.agents.calledBy(agent),
     memory: rightsOfModel(agent.memory, run.job.for_user === 1),
+    profileBytes: run.job.for_user === 1 ? (profileOf(agent)?.max_bytes ?? null) : null,
     skills: JSON.parse(agent.skills) as string[],
     approvals: JSON.parse(agent.approvals) as string[],
     rules: rulesOf(agent),
@@ -256,13 +259,15 @@ function systemOf(
   { text, end }: FilledInstructions,
   { system, schema }: GenerateOptions,
   { offers }: ToolBox,
+  profile: string,
 ): string {
   const form =
     schema === undefined
       ? ''
       : `Answer with JSON that fits this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`;
   const rule = offers.length === 0 ? '' : resultsRule;
-  return [text, system, rule, form, end].filter((part) => part !== '').join('\n\n');
+  // What differs by user and by day comes last: a provider's cache of the text before it serves all users.
+  return [text, system, rule, form, profile, end].filter((part) => part !== '').join('\n\n');
 }
 
 /** The usage that a skill sees. Unreported counts are null; so is a cost of which no part is known. */

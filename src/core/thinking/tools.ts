@@ -108,6 +108,8 @@ export interface AgentRights {
   readonly agents: readonly CalledAgent[];
   /** What it may do with the memories of the agent and of the run's user. */
   readonly memory: MemoryRights;
+  /** The most bytes of the profile of the run's user; null or left out where it keeps none. */
+  readonly profileBytes?: number | null;
   /** Patterns of skills whose calls a person has to approve. */
   readonly approvals: readonly string[];
   readonly rules: readonly ToolRule[];
@@ -150,7 +152,7 @@ export class ToolBox {
       ...(this.#isLarge
         ? [findOffer(categoriesOf(this.#allowed))]
         : this.#allowed.map(offerOfTool)),
-      ...(tools === false ? [] : memoryToolsIn(rights.memory)),
+      ...(tools === false ? [] : memoryToolsIn(rights.memory, rights.profileBytes)),
       ...(files ? [fileOffer] : []),
     ];
     this.offers = offers.length === 0 ? [] : [...offers, resultOffer];

@@ -21,14 +21,23 @@ const jobsMax = 5;
 const partBytes = 192 * 1024;
 
 type Line = {
-  readonly type: 'memory' | 'file' | 'file-part' | 'conversation' | 'message' | 'job' | 'end';
+  readonly type:
+    | 'memory'
+    | 'profile'
+    | 'file'
+    | 'file-part'
+    | 'conversation'
+    | 'message'
+    | 'job'
+    | 'end';
 } & Record<string, unknown>;
 
 /** The last line has the numbers of the others: an export without it is not whole. */
 export async function* exportUser(data: UserData, user: OfUser): AsyncGenerator<string> {
-  const counts = { memories: 0, files: 0, conversations: 0, messages: 0, jobs: 0 };
+  const counts = { memories: 0, profiles: 0, files: 0, conversations: 0, messages: 0, jobs: 0 };
   const counted = {
     memory: 'memories',
+    profile: 'profiles',
     file: 'files',
     conversation: 'conversations',
     message: 'messages',
@@ -45,6 +54,9 @@ async function* linesOf(data: UserData, user: OfUser): AsyncGenerator<Line> {
   const { organizationId, userId } = user;
   for await (const memory of data.memories.ofUser(organizationId, userId)) {
     yield { type: 'memory', ...memory };
+  }
+  for (const profile of await data.memories.profilesOfUser(organizationId, userId)) {
+    yield { type: 'profile', ...profile };
   }
   for await (const { file, bytes } of data.files.ofUser(organizationId, userId)) {
     yield { type: 'file', ...fileView(file) };

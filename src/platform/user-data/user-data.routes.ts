@@ -21,7 +21,7 @@ const params = Type.Object({
 const Line = Type.Object(
   {
     type: Type.String({
-      description: 'memory, file, file-part, conversation, message, job or end.',
+      description: 'memory, profile, file, file-part, conversation, message, job or end.',
     }),
   },
   {
@@ -35,7 +35,7 @@ const exportSchema = {
   operationId: 'exportUserData',
   summary: 'Take out all that is kept of a user',
   description:
-    'Needs the scope user-data. Lines of JSON: memories, files with their bytes as base64 in parts, conversations with their messages, and jobs ' +
+    'Needs the scope user-data. Lines of JSON: memories, profiles, files with their bytes as base64 in parts, conversations with their messages, and jobs ' +
     'with input and output. The last line is of the type end and counts the others.',
   params,
   response: {
@@ -59,7 +59,7 @@ const Erased = Type.Object(
       description:
         "Whether all is erased but in the database's log, which a backup or another transaction holds: repeat the request later.",
     }),
-    memories: Type.Integer(),
+    memories: Type.Integer({ description: 'Memories and profiles.' }),
     files: Type.Integer(),
     conversations: Type.Integer(),
     jobs: Type.Integer({ description: 'Jobs whose input, output and record were erased.' }),
@@ -86,7 +86,7 @@ const eraseSchema = {
   operationId: 'eraseUserData',
   summary: 'Erase all that is kept of a user',
   description:
-    'Needs the scope user-data. Deletes memories, files, conversations and messages, and all text of jobs; ' +
+    'Needs the scope user-data. Deletes memories, profiles, files, conversations and messages, and all text of jobs; ' +
     'the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again, one request ' +
     'after the other. ' +
     '409 conflict while a job of the user has not ended, unless cancel_jobs is true: then such jobs are ' +

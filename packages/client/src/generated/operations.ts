@@ -480,12 +480,23 @@ export interface MemoriesApi {
   ): Promise<Schemas['Memory']>;
   /** Delete a memory: `DELETE /api/agents/{agentId}/memories/{memoryId}`. */
   delete(agentId: string, memoryId: string, options?: CallOptions): Promise<void>;
-  /** List the agents that have memories of a user: `GET /api/users/{userId}/agents`. */
+  /** List the agents that have memories or a profile of a user: `GET /api/users/{userId}/agents`. */
   listAgentsOfUser(
     userId: string,
     query?: NonNullable<operations['listAgentsOfUser']['parameters']['query']>,
     options?: CallOptions,
   ): Pages<Schemas['AgentOfUser']>;
+  /** Get the profile of a user: `GET /api/agents/{agentId}/profiles/{userId}`. */
+  getProfile(agentId: string, userId: string, options?: CallOptions): Promise<Schemas['Profile']>;
+  /** Write the profile of a user: `PUT /api/agents/{agentId}/profiles/{userId}`. */
+  putProfile(
+    agentId: string,
+    userId: string,
+    body: Schemas['ProfileChange'],
+    options?: CallOptions,
+  ): Promise<Schemas['Profile']>;
+  /** Delete the profile of a user: `DELETE /api/agents/{agentId}/profiles/{userId}`. */
+  deleteProfile(agentId: string, userId: string, options?: CallOptions): Promise<void>;
 }
 
 export interface ConversationsApi {
@@ -1439,6 +1450,25 @@ export const operationTable: OperationTable = {
       input: 'query',
       isPaged: true,
       result: 'page',
+    },
+    getProfile: {
+      verb: 'GET',
+      path: '/api/agents/{agentId}/profiles/{userId}',
+      credential: 'key',
+      result: 'json',
+    },
+    putProfile: {
+      verb: 'PUT',
+      path: '/api/agents/{agentId}/profiles/{userId}',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    deleteProfile: {
+      verb: 'DELETE',
+      path: '/api/agents/{agentId}/profiles/{userId}',
+      credential: 'key',
+      result: 'nothing',
     },
   },
   conversations: {

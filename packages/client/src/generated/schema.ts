@@ -964,6 +964,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agents/{agentId}/profiles/{userId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getProfile"];
+        put: operations["putProfile"];
+        post?: never;
+        delete: operations["deleteProfile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/conversations": {
         parameters: {
             query?: never;
@@ -3037,6 +3053,10 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
+            profile?: {
+                max_bytes: number;
+            } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority?: ("high" | "normal" | "low") | null;
             /** @description Runs at a time; null for any number. */
@@ -3080,6 +3100,10 @@ export interface components {
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall: {
                 limit: number;
+            } | null;
+            /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
+            profile: {
+                max_bytes: number;
             } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority: ("high" | "normal" | "low") | null;
@@ -3133,6 +3157,10 @@ export interface components {
             recall: {
                 limit: number;
             } | null;
+            /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
+            profile: {
+                max_bytes: number;
+            } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority: ("high" | "normal" | "low") | null;
             /** @description Runs at a time; null for any number. */
@@ -3182,6 +3210,10 @@ export interface components {
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall: {
                 limit: number;
+            } | null;
+            /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
+            profile: {
+                max_bytes: number;
             } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority: ("high" | "normal" | "low") | null;
@@ -3234,6 +3266,10 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
+            profile?: {
+                max_bytes: number;
+            } | null;
             /** @description That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal. */
             priority?: ("high" | "normal" | "low") | null;
             /** @description Runs at a time; null for any number. */
@@ -3246,7 +3282,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "profile")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3284,12 +3320,16 @@ export interface components {
             recall: {
                 limit: number;
             } | null;
+            /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
+            profile: {
+                max_bytes: number;
+            } | null;
         };
         AgentVersion: {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "profile")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3300,7 +3340,7 @@ export interface components {
             compared_to: number | null;
             differences: {
                 /** @enum {string} */
-                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall";
+                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "profile";
                 /** @description In the version of compared_to. */
                 before: unknown;
                 after: unknown;
@@ -3370,6 +3410,30 @@ export interface components {
             agent_id: string;
             /** @description How many memories of the user the agent has. */
             memories: number;
+            /** @description Whether it has a profile of the user. */
+            has_profile: boolean;
+        };
+        Profile: {
+            agent_id: string;
+            user_id: string;
+            /** @description The text: at most as many bytes as the agent's profile says, 4,096 by default. */
+            content: string;
+            /** @description Counts its changes, from 1; 0 where there is none. */
+            version: number;
+            created_at: string | null;
+            updated_at: string | null;
+            source: {
+                /** Format: uuid */
+                job_id: string;
+                /** Format: uuid */
+                conversation_id: string;
+            } | null;
+        };
+        ProfileChange: {
+            /** @description The text: at most as many bytes as the agent's profile says, 4,096 by default. */
+            content: string;
+            /** @description The version that the change is made of. */
+            version?: number;
         };
         ListedConversation: {
             /** Format: uuid */
@@ -3991,7 +4055,7 @@ export interface components {
             delivered_to: string | null;
             /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
             agent_overrides: components["schemas"]["AgentOverrides"] | null;
-            /** @description What the names in double braces in the agent's instructions stand for in this job; null for instructions without any. */
+            /** @description What the names in double braces in the agent's instructions stand for in this job, and as user.profile the profile of its user that its model has; null for none. */
             instruction_values: {
                 [key: string]: string;
             } | null;
@@ -4657,7 +4721,7 @@ export interface components {
             reason?: string;
         };
         UserDataLine: {
-            /** @description memory, file, file-part, conversation, message, job or end. */
+            /** @description memory, profile, file, file-part, conversation, message, job or end. */
             type: string;
         } & {
             [key: string]: unknown;
@@ -4670,6 +4734,7 @@ export interface components {
             waits_for: string | null;
             /** @description Whether all is erased but in the database's log, which a backup or another transaction holds: repeat the request later. */
             waits_for_log: boolean;
+            /** @description Memories and profiles. */
             memories: number;
             files: number;
             conversations: number;
@@ -7305,6 +7370,80 @@ export interface operations {
                         offset: number;
                     };
                 };
+            };
+        };
+    };
+    getProfile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Profile"];
+                };
+            };
+        };
+    };
+    putProfile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProfileChange"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Profile"];
+                };
+            };
+        };
+    };
+    deleteProfile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the agent. */
+                agentId: string;
+                /** @description The user, as x-user-id names it. */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

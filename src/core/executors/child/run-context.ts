@@ -97,6 +97,8 @@ function createMemory(part: Part): SkillMemory {
     remember: (memory) => ask(part, 'remember', memory) as Promise<Memory>,
     recall: (wanted = {}) => ask(part, 'recall', wanted) as Promise<Memory[]>,
     forget: (id) => ask(part, 'forget', id) as Promise<boolean>,
+    profile: () => ask(part, 'profile', null) as Promise<string>,
+    updateProfile: async (content) => void (await ask(part, 'update_profile', { content })),
   };
 }
 

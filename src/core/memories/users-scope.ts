@@ -1,0 +1,15 @@
+/** The scopes that reach what agents keep of users; any key reaches the agents' own memories. */
+import type { FastifyRequest } from 'fastify';
+import { callerOf } from '../../adapters/http/authenticate.ts';
+import { hasScopes, requireScopes } from '../../kernel/caller.ts';
+
+const usersScopes = ['memories', 'user-data'];
+
+export function reachesUsers(request: FastifyRequest): boolean {
+  const { scopes } = callerOf(request);
+  return usersScopes.some((scope) => hasScopes(scopes, [scope]));
+}
+
+export function requireUsersScope(request: FastifyRequest): void {
+  if (!reachesUsers(request)) requireScopes(callerOf(request).scopes, usersScopes.slice(0, 1));
+}
