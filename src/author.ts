@@ -23,6 +23,8 @@ export {
   type SkillDefinition,
   SkillError,
   type SkillExample,
+  type SkillFile,
+  type SkillFiles,
   type SkillInput,
   type SkillMemory,
   type SkillOutput,

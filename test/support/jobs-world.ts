@@ -108,6 +108,7 @@ export interface JobsWorld extends Worker {
   readonly memories: Memories;
   readonly apiKeys: ApiKeys;
   readonly conversations: Conversations;
+  readonly files: Files;
   readonly acceptor: Acceptor;
   accept(request: WorkRequest): Promise<Acceptance>;
   /** Waits for jobs that runs start. */
@@ -208,11 +209,12 @@ export async function jobsWorld(
   const skillSettings = new SkillSettings(base, null);
   const conversations = new Conversations({ database });
   const credentials = new Credentials(base, null);
+  const files = new Files(base, null);
   const thinking = composeThinking(
     base,
     {
       ...{ agents, apiKeys, conversations, credentials, expressions: new Expressions(), skills },
-      files: new Files(base, null),
+      files,
     },
     () => [],
     new Metrics({ version: 'test', roles: 'all' }),
@@ -243,7 +245,7 @@ export async function jobsWorld(
     const context = { ...base, config: { ...config, isEmbedded: !yieldSlot }, log, writer };
     const runs = composeJobRuns(
       context,
-      { agents, apiKeys, memories, skills, skillSettings, thinking },
+      { agents, apiKeys, files, memories, skills, skillSettings, thinking },
       {
         executors: pool,
         loadedSkills: { canRun } as LoadedSkills,
@@ -336,6 +338,7 @@ export async function jobsWorld(
     memories,
     apiKeys,
     conversations,
+    files,
     acceptor,
     accept,
     childJobs,

@@ -63,6 +63,7 @@ export function contextOf({ signal, progress, generate }: Trial): SkillContext {
     message: () => undefined,
     callSkill: notHere,
     memory: emptyMemory(),
+    files: { put: notHere, get: notHere },
     generate: generate ?? notHere,
     step: notHere,
     map: notHere,

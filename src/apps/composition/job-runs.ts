@@ -6,6 +6,7 @@ import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { LoadedSkills } from '../../core/executors/loaded-skills.ts';
 import type { RunStarter } from '../../core/executors/pool.ts';
+import type { Files } from '../../core/files/files.ts';
 import { WaitEnds } from '../../core/jobs/end-waits.ts';
 import type { JobFeed } from '../../core/jobs/feed.ts';
 import { Places } from '../../core/jobs/gates/places.ts';
@@ -38,6 +39,7 @@ import type { ClusterTimes } from './cluster-times.ts';
 export interface RunSlices {
   readonly agents: Agents;
   readonly apiKeys: ApiKeys;
+  readonly files: Files;
   readonly memories: Memories;
   readonly skills: SkillRegistry;
   readonly skillSettings: SkillSettings;
@@ -92,6 +94,7 @@ export function composeJobRuns(
     places,
     reports: new Reports(context, feed),
     memories: new RunMemories(context, slices.memories, slices.agents),
+    files: slices.files,
     thinking: slices.thinking,
     waitKinds,
     yieldedSlots: new YieldedSlots(runners, config.modelWaitsMax),

@@ -1,5 +1,5 @@
 /** What a test reads of its jobs. */
-import type { Handle } from '../../adapters/database/database.ts';
+import type { Handle, Transaction } from '../../adapters/database/database.ts';
 
 const never = Number.POSITIVE_INFINITY;
 
@@ -53,6 +53,21 @@ export function listMessagesOfJob({ kysely }: Handle, id: string) {
     .selectFrom('messages')
     .select(['role', 'content'])
     .where('job_id', '=', id)
+    .orderBy('id')
+    .execute();
+}
+
+/** Gives a file the id that its test knows. */
+export async function renameFile({ kysely }: Transaction, id: string, to: string): Promise<void> {
+  await kysely.updateTable('files').set({ id: to }).where('id', '=', id).execute();
+}
+
+/** The files that runs have made, the oldest first. */
+export function listFilesOfRuns({ kysely }: Handle) {
+  return kysely
+    .selectFrom('files')
+    .select(['id', 'name', 'media_type', 'blob_key'])
+    .where('job_id', 'is not', null)
     .orderBy('id')
     .execute();
 }

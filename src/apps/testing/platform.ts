@@ -1,4 +1,6 @@
 /** The platform of one test: jobs as they are, on a database in memory, with a clock and models of the test. */
+import { Readable } from 'node:stream';
+import { DirectoryBlobs } from '../../adapters/blobs/directory-blobs.ts';
 import type { Database } from '../../adapters/database/database.ts';
 import { openInMemory } from '../../adapters/database/sqlite.ts';
 import type { Agents } from '../../core/agents/agents.ts';
@@ -7,6 +9,7 @@ import { readConfig } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import { RunObservers } from '../../core/context/run-observer.ts';
 import { LoadedSkills } from '../../core/executors/loaded-skills.ts';
+import { Files } from '../../core/files/files.ts';
 import { type AcceptedJob, Acceptor } from '../../core/jobs/accept.ts';
 import { ChildJobs } from '../../core/jobs/child-jobs.ts';
 import { JobFeed } from '../../core/jobs/feed.ts';
@@ -16,12 +19,14 @@ import type { SkillDefinition } from '../../core/skills/definition.ts';
 import { SkillRegistry } from '../../core/skills/registry.ts';
 import { SkillSettings } from '../../core/skills/settings.ts';
 import type { Caller } from '../../kernel/caller.ts';
+import { isId } from '../../kernel/ids.ts';
 import { createLogger } from '../../kernel/log.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { composeAgents } from '../composition/agents.ts';
 import { composeJobRuns } from '../composition/job-runs.ts';
 import { TestClock } from './clock.ts';
 import { TestExecutors } from './executors.ts';
+import { renameFile } from './jobs-of-test.store.ts';
 import type { Script } from './script.ts';
 import { StandIns } from './stand-ins.ts';
 import { ScriptedThinking } from './thinking.ts';
@@ -49,6 +54,7 @@ export const openDatabase = (): Promise<Database> => openInMemory(log);
 
 export async function openPlatform(
   database: Database,
+  dataDir: string,
   definition: SkillDefinition,
   script: Script,
 ) {
@@ -71,6 +77,7 @@ export async function openPlatform(
   const skills = new SkillRegistry(context);
   const { agents, memories } = composeAgents({ ...context, skills });
   const apiKeys = new ApiKeys(context, agents);
+  const files = new Files(context, new DirectoryBlobs(dataDir, false));
   const standIns = new StandIns(definition, script);
   await skills.register(standIns.facts());
   const executors = new TestExecutors(script, clock, standIns);
@@ -81,7 +88,7 @@ export async function openPlatform(
   const skillSettings = new SkillSettings(context, null);
   const jobs = composeJobRuns(
     context,
-    { agents, apiKeys, memories, skills, skillSettings, thinking },
+    { agents, apiKeys, files, memories, skills, skillSettings, thinking },
     {
       executors,
       loadedSkills: new AllSkills(null, skills),
@@ -98,6 +105,7 @@ export async function openPlatform(
   waitKinds.set('run', scriptedChildren(script, childJobs));
   const caller = await callerOf(apiKeys, agents, script);
   await remember(memories, caller, script);
+  await keepFiles(context, files, caller, script);
   return {
     ...jobs,
     context,
@@ -105,6 +113,7 @@ export async function openPlatform(
     script,
     skills,
     memories,
+    files,
     acceptor,
     standIns,
     executors,
@@ -142,6 +151,21 @@ async function remember(memories: Memories, caller: Caller, script: Script): Pro
       throw permanentError('this run is for no user, so whose must be agent');
     }
     await memories.create(owning, fields, whose === 'agent' ? null : userId);
+  }
+}
+
+/** Keeps the files that a test gives, under its ids. */
+async function keepFiles(
+  { database }: Context,
+  files: Files,
+  { organizationId }: Caller,
+  { options: { files: given = [] } }: Script,
+): Promise<void> {
+  for (const { id, name, data, userId = null } of given) {
+    if (!isId(id)) throw permanentError(`the id of the file ${name} must be a UUID`);
+    const owner = { organizationId, userId, jobId: null };
+    const kept = await files.create(owner, name, Readable.from([Buffer.from(data)]));
+    await database.write((tx) => renameFile(tx, kept.id, id));
   }
 }
 

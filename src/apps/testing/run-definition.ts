@@ -2,6 +2,10 @@
  * A run of a definition by a script, from its input to its result: its job and those that it starts are claimed and run
  * when they are due, and once all of them wait, the clock moves to what comes next.
  */
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { readMoment } from '../../core/executors/child/durations.ts';
 import type { SkillDefinition } from '../../core/skills/definition.ts';
 import { timeLimitOf } from '../../core/skills/time-limits.ts';
@@ -32,13 +36,16 @@ export async function runDefinition(
   if (options.signal?.aborted === true) cancel();
   options.signal?.addEventListener('abort', cancel);
   const database = await openDatabase();
+  // Made by the first file.
+  const dataDir = join(tmpdir(), `skillwright-test-${randomUUID()}`);
   try {
     const script = new Script(options, startedAt, stop.signal);
-    return await run(await openPlatform(database, definition, script), json);
+    return await run(await openPlatform(database, dataDir, definition, script), json);
   } finally {
     clearTimeout(timer);
     options.signal?.removeEventListener('abort', cancel);
     await database.close();
+    await rm(dataDir, { recursive: true, force: true });
   }
 }
 

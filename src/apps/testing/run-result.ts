@@ -1,7 +1,9 @@
 /** What a test gets of a run that has ended. */
+import { buffer } from 'node:stream/consumers';
 import type { Memory } from '../../core/skills/definition.ts';
 import {
   findJob,
+  listFilesOfRuns,
   listMessagesOfJob,
   listReportsOfJob,
   listStepsOfJob,
@@ -46,6 +48,7 @@ export async function resultOf(
     requests: script.requests,
     toolCalls: script.toolCalls,
     memory: await memoriesOf(platform),
+    files: await filesOf(platform),
     now: new Date(clock.now()),
     attempts: job?.attempt ?? 1,
   };
@@ -62,6 +65,15 @@ async function memoriesOf({ caller, memories, script }: TestPlatform): Promise<M
     next = page.next;
   }
   return known;
+}
+
+async function filesOf({ context, files }: TestPlatform): Promise<SkillRun['files']> {
+  const made: SkillRun['files'][number][] = [];
+  for (const row of await listFilesOfRuns(context.database.read)) {
+    const { id, name, media_type } = row;
+    made.push({ id, name, media_type, data: new Uint8Array(await buffer(await files.open(row))) });
+  }
+  return made;
 }
 
 /** The error of a failed job; what its row does not have comes from its last run. */

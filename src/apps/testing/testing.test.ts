@@ -369,6 +369,61 @@ describe('runSkill', () => {
     await expect(runSkill(catching, { n: 1 })).rejects.toThrow(pattern);
   });
 
+  test('files are given and kept with the bounds of the platform, once however often the run is repeated', async () => {
+    const id = '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c';
+    const ofAda = '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2d';
+    let executions = 0;
+    const run = await runSkill(
+      skill(async (_, ctx) => {
+        executions += 1;
+        const { data, ...given } = await ctx.files.get(id);
+        const large = await ctx.files.put('large.bin', new Uint8Array(1_500_000).fill(7));
+        await ctx.sleep('wait', '1h');
+        const inStep = await ctx.step('render', () =>
+          ctx.files.put('folder/page.md', `${new TextDecoder().decode(data)}!`),
+        );
+        const again = await ctx.files.get(large.id);
+        const other = await ctx.files.get(ofAda).catch((error) => error.message);
+        const tooLarge = await ctx.files
+          .put('b', new Uint8Array(33 * 1024 * 1024))
+          .catch((error) => error.message);
+        const noData = await ctx.files.put('b', 1 as never).catch((error) => error.message);
+        return { given, large, inStep, size: again.data.length, other, tooLarge, noData };
+      }),
+      { n: 1 },
+      {
+        files: [
+          { id, name: 'given.txt', data: 'hällo' },
+          { id: ofAda, name: 'of-ada.txt', data: 'secret', userId: 'ada' },
+        ],
+      },
+    );
+
+    expect(run).toMatchObject({
+      status: 'completed',
+      output: {
+        given: { type: 'file', id, name: 'given.txt', media_type: 'text/plain', bytes: 6 },
+        large: { type: 'file', name: 'large.bin', bytes: 1_500_000 },
+        inStep: { name: 'page.md', media_type: 'text/markdown' },
+        size: 1_500_000,
+        other: expect.stringContaining('not found'),
+        tooLarge: 'A file may have 32 MiB (FILE_MAX_MB)',
+        noData: 'the data of a file must be a text or a Uint8Array',
+      },
+    });
+    expect(executions).toBe(2);
+    expect(run.files.map(({ name, data }) => [name, data.length])).toEqual([
+      ['large.bin', 1_500_000],
+      ['page.md', 7],
+    ]);
+    expect(run.steps.map(({ name, status }) => `${name}: ${status}`)).toEqual([
+      'files.put large.bin: completed',
+      'wait: completed',
+      'render: completed',
+      'files.put b: failed',
+    ]);
+  });
+
   test('the memory has the bounds of the platform, and a failed run leaves no changes', async () => {
     const memory = [{ content: 'likes tea' }, { content: 'likes coffee', tag: 'drink' }];
     const run = await runSkill(

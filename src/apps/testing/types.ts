@@ -106,6 +106,14 @@ export interface RunSkillOptions {
     /** Of `userId`, which is the default where that is given, or of the agent itself. */
     readonly whose?: 'user' | 'agent';
   }[];
+  /** Files that the skill may read with `ctx.files.get`. Each id is a UUID. */
+  readonly files?: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly data: string | Uint8Array;
+    /** The user whose file it is; the organization's own when left out. */
+    readonly userId?: string;
+  }[];
   /**
    * The answers of the model to `ctx.generate`, turn by turn; or a function that gives them. `results` are those of
    * the tools that the model has called in the turn before.
@@ -176,6 +184,13 @@ export interface SkillRun<Output = unknown> {
   readonly toolCalls: readonly ToolResult[];
   /** What the agent remembers afterwards, the newest first. A run that failed changes nothing. */
   readonly memory: readonly Memory[];
+  /** The files that the runs have kept, the oldest first. */
+  readonly files: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly media_type: string;
+    readonly data: Uint8Array;
+  }[];
   /** The time of the scripted clock at the end. */
   readonly now: Date;
   /** Attempts that were made. */

@@ -34,6 +34,17 @@ export function findFetchedFile(db: Handle, jobId: string, url: string) {
     .executeTakeFirst();
 }
 
+/** The file that a run of the same job has made of the same bytes, by the same name. */
+export function findSameFile(db: Handle, { job_id, name, sha256 }: FileRow) {
+  return db.kysely
+    .selectFrom('files')
+    .selectAll()
+    .where('job_id', '=', job_id)
+    .where('sha256', '=', sha256)
+    .where('name', '=', name)
+    .executeTakeFirst();
+}
+
 export interface FileFilters {
   readonly user_id?: string | null;
   readonly job_id?: string;

@@ -32,6 +32,7 @@ import {
   findFetchedFile,
   findFile,
   findFiles,
+  findSameFile,
   insertBlob,
   insertFile,
   insertGarbage,
@@ -59,6 +60,8 @@ export interface FileOwner {
   readonly jobId: string | null;
   /** Where it was fetched from. */
   readonly sourceUrl?: string;
+  /** Whether a file of the job that has the same name and bytes is the file. */
+  readonly isOnce?: boolean;
 }
 
 export class Files {
@@ -118,13 +121,15 @@ export class Files {
     const known = await blobKeyOf(this.#database.read, organizationId, sha256);
     if (known !== undefined) {
       const kept = await this.#database.write((tx) =>
-        this.#insert(tx, { ...row, blob_key: known }),
+        this.#insert(tx, { ...row, blob_key: known }, owner),
       );
       if (kept !== null) return kept;
       // The last file of these bytes was deleted meanwhile.
     }
     const stored = await this.#store(blobs, organizationId, spooled);
-    const kept = await this.#database.write((tx) => this.#insert(tx, { ...row, blob_key: stored }));
+    const kept = await this.#database.write((tx) =>
+      this.#insert(tx, { ...row, blob_key: stored }, owner),
+    );
     if (kept !== null) return kept;
     throw new PlatformError('service_unavailable', 'The file took too long to be stored', {
       retryAfter: 1,
@@ -141,9 +146,17 @@ export class Files {
   }
 
   /** Inserts a row whose bytes are stored; null where they may be removed already. */
-  async #insert(tx: Transaction, row: FileRow): Promise<FileRow | null> {
+  async #insert(
+    tx: Transaction,
+    row: FileRow,
+    { isOnce = false }: FileOwner,
+  ): Promise<FileRow | null> {
     const { organization_id: organizationId, bytes } = row;
-    this.#requireFit(await lockTotals(tx, organizationId), bytes);
+    const totals = await lockTotals(tx, organizationId);
+    // Bytes that were stored for it meanwhile stay garbage.
+    const same = isOnce ? await findSameFile(tx, row) : undefined;
+    if (same !== undefined) return same;
+    this.#requireFit(totals, bytes);
     const known = await blobKeyOf(tx, organizationId, row.sha256);
     const kept = { ...row, blob_key: known ?? row.blob_key };
     if (known === undefined) {
@@ -296,16 +309,27 @@ export class Files {
     userId: string | null,
     ids: readonly string[],
   ): Promise<FileRow[]> {
-    if (ids.length === 0) return [];
-    const rows = await findFiles(this.#database.read, organizationId, ids.filter(isId));
-    const now = this.#clock.now();
-    const byId = new Map(rows.map((row) => [row.id, row]));
+    const usable = await this.usable(organizationId, userId, ids);
     return ids.map((id) => {
-      const row = byId.get(id);
-      const isOpen = row !== undefined && (row.user_id === null || row.user_id === userId);
-      if (!isOpen || row.expires_at <= now) throw notFound(`File ${id}`);
+      const row = usable.get(id);
+      if (row === undefined) throw notFound(`File ${id}`);
       return row;
     });
+  }
+
+  /** Those of the files that a request for the user may use, by id; for any user where it is undefined. */
+  async usable(
+    organizationId: string,
+    userId: string | null | undefined,
+    ids: readonly string[],
+  ): Promise<Map<string, FileRow>> {
+    const wellFormed = ids.filter(isId);
+    if (wellFormed.length === 0) return new Map();
+    const rows = await findFiles(this.#database.read, organizationId, wellFormed);
+    const now = this.#clock.now();
+    const isUsable = ({ user_id, expires_at }: FileRow) =>
+      expires_at > now && (userId === undefined || user_id === null || user_id === userId);
+    return new Map(rows.filter(isUsable).map((row) => [row.id, row]));
   }
 
   /** The file that was fetched from a url for a job. */
@@ -320,6 +344,16 @@ export class Files {
     await this.#database.write((tx) => prolongFiles(tx, organization_id, [id], until));
   }
 }
+
+/** A file as skills return it and tools tell of it. */
+export const fileReference = (row: FileRow) => ({
+  type: 'file' as const,
+  id: row.id,
+  name: row.name,
+  media_type: row.media_type,
+  bytes: Number(row.bytes),
+  sha256: row.sha256,
+});
 
 /** A file as the API shows it. */
 export const fileView = (row: FileRow) => ({

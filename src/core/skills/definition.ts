@@ -65,6 +65,8 @@ export interface SkillContext<Config extends SkillConfig = SkillConfig> {
   callSkill(skill: string, input: unknown): Promise<unknown>;
   /** The long-term memory of the run's agent. */
   readonly memory: SkillMemory;
+  /** The files of the organization. */
+  readonly files: SkillFiles;
   /**
    * Asks the model of the run's agent, in the agent's name and at its cost. The model's messages and tool
    * calls become part of the job's conversation, and their tokens are counted there. Each finished turn
@@ -243,6 +245,8 @@ export interface Generated {
   readonly output?: unknown;
   /** Whether the text is cut, because the model reached its limit of tokens. */
   readonly isCut: boolean;
+  /** The pictures that the model has made, as files of the job; absent without any. */
+  readonly files?: readonly SkillFile[];
   /** Number of model calls. */
   readonly turns: number;
   /** Tokens of these calls, null where the provider did not report them, and what they cost. */
@@ -311,6 +315,37 @@ export interface SkillMemory {
   profile(): Promise<string>;
   /** Replaces the profile of the run's user. Refuses one with more bytes than the agent's `profile` allows, 4,096 by default. */
   updateProfile(content: string): Promise<void>;
+}
+
+/**
+ * A file of the platform. In the output of a skill it refers to the file: a model that called the skill as a tool sees the
+ * picture or the text, and clients of the Model Context Protocol get the bytes.
+ */
+export interface SkillFile {
+  readonly type: 'file';
+  readonly id: string;
+  readonly name: string;
+  /** Judged by the bytes. */
+  readonly media_type: string;
+  /** Its size. */
+  readonly bytes: number;
+  /** The digest of its bytes, in hex. */
+  readonly sha256: string;
+}
+
+/**
+ * The files of the run's organization: those of its user, and those of no user. They are bounded as uploads are
+ * (`FILE_MAX_MB`, `FILES_MAX`, `FILES_MAX_MB`). Calls reject with an error that says what is wrong.
+ */
+export interface SkillFiles {
+  /**
+   * Keeps bytes, or a text as UTF-8, as a file of the job. Outside of a step it is a step of its own, named
+   * `files.put NAME`: a repeated run gets the recorded file. Equal bytes of one name are one file of the job, so a step that
+   * is executed again keeps no second one. Secrets in the bytes are not replaced.
+   */
+  put(name: string, data: string | Uint8Array): Promise<SkillFile>;
+  /** Reads a file by its id. */
+  get(id: string): Promise<SkillFile & { readonly data: Uint8Array }>;
 }
 
 /** One executable example, shown in the documentation. The tests of the catalog run those of its skills. */

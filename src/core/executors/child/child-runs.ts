@@ -64,6 +64,7 @@ export class ChildRuns {
       messages: 0,
       asked: 0,
       asks: undefined,
+      transfer: undefined,
       now: context[5],
       secrets: undefined,
       prints: undefined,

@@ -26,6 +26,8 @@ export interface Run {
   /** Questions to the parent, answered ones too. */
   asked: number;
   asks: Map<number, PromiseWithResolvers<unknown>> | undefined;
+  /** The last transfer of a file; the next one begins after it. */
+  transfer: Promise<unknown> | undefined;
   /** The time of `ctx.now()`: when the last step or wait that was answered was recorded. */
   now: number;
   /** What must not be shown of what the run was given; undefined for most runs. */

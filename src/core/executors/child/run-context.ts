@@ -7,10 +7,11 @@ import { digestOf } from '../../../kernel/digest.ts';
 import { inputDigestOf, wholeDigest } from '../../../kernel/input-digest.ts';
 import { issuesText } from '../../../kernel/json-schema.ts';
 import { permanentError } from '../../../kernel/permanent-error.ts';
-import type { Memory, SkillContext, SkillMemory } from '../../skills/definition.ts';
+import type { Memory, SkillContext, SkillFiles, SkillMemory } from '../../skills/definition.ts';
 import { callDepthMax, noteCharsMax } from '../limits.ts';
 import { redacted, redactedValue } from '../redaction.ts';
 import { ask } from './asks.ts';
+import { createFiles } from './files.ts';
 import { createGenerate } from './generate.ts';
 import { readOutput } from './output.ts';
 import { newPart, type Part, takeNumbers } from './part.ts';
@@ -28,6 +29,7 @@ export function createContext(part: Part): SkillContext {
   const { run, platform, depth } = part;
   // Made at their first use.
   let memory: SkillMemory | undefined;
+  let files: SkillFiles | undefined;
   let generate: SkillContext['generate'] | undefined;
   const [jobId, agentId, conversationId, organizationId, attempt] = run.context;
   return {
@@ -62,6 +64,10 @@ export function createContext(part: Part): SkillContext {
     get memory() {
       memory ??= createMemory(part);
       return memory;
+    },
+    get files() {
+      files ??= createFiles(part);
+      return files;
     },
     async generate(request) {
       generate ??= createGenerate(

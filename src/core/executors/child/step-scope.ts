@@ -44,6 +44,9 @@ export function stepOf(part: Part): number | null {
   return scopeOf(part)?.step ?? part.step;
 }
 
+/** Whether the executing code is in the function of a step, of any part. */
+export const isWithinStep = (): boolean => scopes.getStore() !== undefined;
+
 /** Throws if the executing code is in the function of a step. */
 export function refuseWithinStep(verb: string): void {
   const scope = scopes.getStore();

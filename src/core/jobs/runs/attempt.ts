@@ -6,6 +6,7 @@
 import type { Context } from '../../context/context.ts';
 import type { RunStarter } from '../../executors/pool.ts';
 import type { RunHandle, RunRequest } from '../../executors/run.ts';
+import type { Files } from '../../files/files.ts';
 import { Journal } from '../../journal/journal.ts';
 import { JournalFault, type Records } from '../../journal/records.ts';
 import { jobsOnRecord, recordedSince } from '../../journal/taken-over.ts';
@@ -19,6 +20,7 @@ import { type ClaimedJob, memoryUserOf } from '../jobs.store.ts';
 import { queueOf } from '../queues.ts';
 import type { Admission } from '../turns/admission.ts';
 import type { ReportStream, Reports } from './reports.ts';
+import { RunFiles } from './run-files.ts';
 import type { RunWaits } from './run-waits.ts';
 import type { RunThinking, Thinking } from './thinking.ts';
 import { RunSlot, type YieldedSlots } from './yielding.ts';
@@ -44,6 +46,7 @@ export interface Runs {
   readonly places: Places;
   readonly reports: Reports;
   readonly memories: RunMemories;
+  readonly files: Files;
   readonly thinking: Thinking;
   readonly waitKinds: WaitKinds;
   /** The slots of runs that wait for a model, a person or a place. */
@@ -60,6 +63,7 @@ export interface Attempt {
   handle: RunHandle | undefined;
   stream: ReportStream | undefined;
   memory: RunMemory | undefined;
+  files: RunFiles | undefined;
   thinking: RunThinking | undefined;
   /** One for the whole attempt, because it numbers the steps. */
   journal: Journal | undefined;
@@ -92,6 +96,7 @@ export function newAttempt(runs: Runs, job: ClaimedJob): Attempt {
     handle: undefined,
     stream: undefined,
     memory: undefined,
+    files: undefined,
     thinking: undefined,
     journal: undefined,
     records: undefined,
@@ -120,6 +125,11 @@ export function memoryOf(attempt: Attempt): RunMemory {
     isTrial: job.agent_overrides !== null,
   });
   return attempt.memory;
+}
+
+export function filesOf(attempt: Attempt): RunFiles {
+  attempt.files ??= new RunFiles(attempt.runs.files, attempt.job);
+  return attempt.files;
 }
 
 export function journalOf(attempt: Attempt): Journal {

@@ -16,6 +16,7 @@ import type { RunMessage } from '../settle-effects.ts';
 import {
   type Attempt,
   endOnFault,
+  filesOf,
   isReplaying,
   memoryOf,
   recordingOf,
@@ -27,6 +28,7 @@ import { holdForPerson } from './held-waits.ts';
 import { callRemote } from './remote-calls.ts';
 import { ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
+import { isFileRequest } from './run-files.ts';
 import { settingsOfCalled } from './run-settings.ts';
 import { RunSteps, type StepAnswer } from './run-steps.ts';
 import { waitsOf } from './run-waits.ts';
@@ -185,6 +187,7 @@ async function answerWork(
     const inner = step === null ? part : stepsOf(from).partOf(step);
     return memoryOf(attempt).ask(kind, payload, inner);
   }
+  if (isFileRequest(kind)) return filesOf(attempt).ask(kind, payload, signal);
   throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
 }
 

@@ -1,0 +1,74 @@
+import { existsSync, mkdtempSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { contextOf } from '../../../../test/support/context.ts';
+import { waitFor } from '../../../../test/support/wait-for.ts';
+import { DirectoryBlobs } from '../../../adapters/blobs/directory-blobs.ts';
+import type { Database } from '../../../adapters/database/database.ts';
+import { openInMemory } from '../../../adapters/database/sqlite.ts';
+import { createLogger } from '../../../kernel/log.ts';
+import { readConfig } from '../../config/config.ts';
+import { Files } from '../../files/files.ts';
+import type { ClaimedJob } from '../jobs.store.ts';
+import { RunFiles } from './run-files.ts';
+
+const job = { id: 'job', organization_id: 'a', user_id: 'b', for_user: 0 } as ClaimedJob;
+const page = { limit: 50, offset: 0 };
+const { signal } = new AbortController();
+
+let database: Database;
+let dataDir: string;
+let files: Files;
+beforeEach(async () => {
+  database = await openInMemory(createLogger('silent'));
+  dataDir = mkdtempSync(join(tmpdir(), 'run-files-'));
+  const context = contextOf({ database, config: readConfig({}) });
+  files = new Files(context, new DirectoryBlobs(dataDir, true));
+});
+afterEach(() => database.close());
+
+const arriving = () => readdirSync(join(dataDir, 'files/arriving'));
+const piece = (upload: unknown, isLast = false) => ({
+  upload,
+  name: 'a',
+  base64: Buffer.alloc(1_000, 7).toString('base64'),
+  isLast,
+});
+
+test('a file of which a run has given a part is none when the run ends', async () => {
+  const run = new RunFiles(files, job);
+  const stop = new AbortController();
+  const upload = await run.ask('file-put', piece(null), stop.signal);
+  await run.ask('file-put', piece(upload), stop.signal);
+  await waitFor(() => arriving().length === 1, { describe: 'the part arrives' });
+
+  stop.abort();
+
+  await waitFor(() => arriving().length === 0, { describe: 'the part is removed' });
+  expect((await files.list('a', {}, page)).total).toBe(0);
+  expect(existsSync(join(dataDir, 'files/a'))).toBe(false);
+});
+
+test('two runs of a job that give the same bytes by the same name have one file', async () => {
+  const give = (name: string) =>
+    new RunFiles(files, job).ask('file-put', { ...piece(null, true), name }, signal);
+
+  const [first, second, other] = await Promise.all([give('a'), give('a'), give('b')]);
+
+  expect(second).toEqual(first);
+  expect(other).not.toEqual(first);
+  expect((await files.list('a', {}, page)).total).toBe(2);
+});
+
+test('an attempt has so many transfers at a time, and each has its number', async () => {
+  const run = new RunFiles(files, job);
+  const stop = new AbortController();
+  for (let i = 0; i < 16; i++) await run.ask('file-put', piece(null), stop.signal);
+
+  await expect(run.ask('file-put', piece(null), stop.signal)).rejects.toThrow(/16 files at a time/);
+  await expect(run.ask('file-put', piece(99), stop.signal)).rejects.toThrow(/no part of a file/);
+  await expect(run.ask('file-put', { name: 1 }, stop.signal)).rejects.toThrow(/no part of a file/);
+  await expect(run.ask('file-get', { reading: 'x' }, signal)).rejects.toThrow(/no part of a file/);
+  stop.abort();
+});
