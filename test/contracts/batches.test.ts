@@ -13,8 +13,8 @@ const org = 'default';
 const day = 24 * 60 * 60 * 1_000;
 
 function batchesOf(world: JobsWorld) {
-  const { context, skills, agents, conversations, acceptor } = world;
-  const execution = new Execution(context, { skills, agents, conversations, acceptor });
+  const { context, skills, agents, conversations, acceptor, files } = world;
+  const execution = new Execution(context, { skills, agents, conversations, acceptor, files });
   const batches = new Batches(context, { execution, acceptor });
   const create = (items: readonly unknown[], idempotencyKey?: string) =>
     batches.create(world.caller, { items, isAtomic: false, idempotencyKey });

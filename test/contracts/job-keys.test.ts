@@ -483,8 +483,8 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a request that continues a conversation has no key', async () => {
     const world = await jobsWorld(engine);
-    const { context, skills, agents, conversations, acceptor, caller } = world;
-    const execution = new Execution(context, { skills, agents, conversations, acceptor });
+    const { context, skills, agents, conversations, acceptor, files, caller } = world;
+    const execution = new Execution(context, { skills, agents, conversations, acceptor, files });
     const path = { category: 'test', version: 'v1.0', skillName: 'echo' };
     const { skill, ...target } = await execution.findTarget(caller, path, () => ({}));
     const continuing = {
@@ -501,8 +501,8 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('an item of a batch has a key, each of a skill once', async () => {
     const world = await jobsWorld(engine);
-    const { context, skills, agents, conversations, acceptor, caller, submit, row } = world;
-    const execution = new Execution(context, { skills, agents, conversations, acceptor });
+    const { context, skills, agents, conversations, acceptor, files, caller, submit, row } = world;
+    const execution = new Execution(context, { skills, agents, conversations, acceptor, files });
     const batches = new Batches(context, { execution, acceptor });
     const [taken, kept] = [
       await submit({ jobKey: { ...replace, key: 'a' } }),

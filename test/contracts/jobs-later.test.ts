@@ -89,8 +89,8 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a repeat with its Idempotency-Key gets the job, also once its x-run-at has passed', async () => {
     const world = await jobsWorld(engine);
-    const { context, skills, agents, conversations, acceptor, caller, clock } = world;
-    const execution = new Execution(context, { skills, agents, conversations, acceptor });
+    const { context, skills, agents, conversations, acceptor, files, caller, clock } = world;
+    const execution = new Execution(context, { skills, agents, conversations, acceptor, files });
     const path = { category: 'test', version: 'v1.0', skillName: 'echo' };
     const target = await execution.findTarget(caller, path, () => ({}));
     const timing = { runAt: clock.now() + hour };

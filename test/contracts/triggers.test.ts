@@ -10,6 +10,7 @@ import { composeAgents } from '../../src/apps/composition/agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
 import { Conversations } from '../../src/core/conversations/conversations.ts';
 import type { LoadedSkills } from '../../src/core/executors/loaded-skills.ts';
+import { Files } from '../../src/core/files/files.ts';
 import { Acceptor } from '../../src/core/jobs/accept.ts';
 import { WaitEnds } from '../../src/core/jobs/end-waits.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
@@ -78,7 +79,8 @@ async function processOn(database: Database, clock: ManualClock) {
   const admission = new Admission(context, { skills, apiKeys, unconfirmed, places }, worker);
   const acceptor = new Acceptor(context, admission, {} as Settler, new Map());
   const conversations = new Conversations({ database });
-  const execution = new Execution(context, { skills, agents, conversations, acceptor });
+  const files = new Files(context, null);
+  const execution = new Execution(context, { skills, agents, conversations, acceptor, files });
   const secrets = new SigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
   const runEvents = new RunEvents(context, waitEnds);
   const mappings = new Expressions();

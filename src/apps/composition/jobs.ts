@@ -37,9 +37,9 @@ export function composeJobs(
     runners.set(queue, new JobRunner(context, parts));
   }
   const acceptor = new Acceptor(context, admission, settler, runners);
-  const { skills, agents, conversations } = slices;
+  const { skills, agents, conversations, files } = slices;
   waitKinds.set('run', new ChildJobs({ skills, agents, admission, acceptor }));
-  const executionParts = { skills, agents, conversations, acceptor, pool: worker.pool };
+  const executionParts = { skills, agents, conversations, acceptor, files, pool: worker.pool };
   const execution = new Execution(context, executionParts);
   const { apiKeys } = slices;
   return {

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import type { JobStatus } from '../../adapters/database/tables.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
+import { isId } from '../../kernel/ids.ts';
 import { firstPriority } from '../../kernel/priority.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import type { AgentFields } from '../agents/agent-rows.ts';
@@ -15,6 +16,8 @@ import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
+import type { Files } from '../files/files.ts';
+import { filesOfInput } from '../files/references.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Acceptance, AcceptedJob, Acceptor, WorkRequest } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
@@ -70,6 +73,7 @@ export interface ExecutionParts {
   readonly agents: Agents;
   readonly conversations: Conversations;
   readonly acceptor: Acceptor;
+  readonly files: Files;
   /** Starts an executor if there is none, while a request is read, checked and recorded. */
   readonly pool?: Pick<ExecutorPool, 'warm'> | null | undefined;
 }
@@ -149,7 +153,7 @@ export class Execution {
   ): Promise<Executed> {
     const work = await this.#workOf(caller, target, input, options, timingNames);
     try {
-      refuseNow(work, target, this.#context, timingNames);
+      await this.#refuseNow(work, target, input, options, timingNames);
     } catch (refusal) {
       // A repeat of a request accepted before the pause, or before its x-run-at, still gets the earlier job.
       const { idempotency } = work;
@@ -172,8 +176,21 @@ export class Execution {
     names: TimingNames,
   ): Promise<WorkRequest> {
     const work = await this.#workOf(caller, target, input, options, names);
-    refuseNow(work, target, this.#context, names);
+    await this.#refuseNow(work, target, input, options, names);
     return work;
+  }
+
+  /** Throws for what depends on the moment of the request: files (`400`), times that have passed, a paused agent (`422`). */
+  async #refuseNow(
+    work: WorkRequest,
+    target: Target,
+    input: unknown,
+    { inputField }: ExecutionOptions,
+    names: TimingNames,
+  ): Promise<void> {
+    const named = filesOfInput(input, target.skill.taskField);
+    if (named.length > 0) await refuseFiles(this.#parts.files, work, named, inputField);
+    refuseNow(work, target, this.#context, names);
   }
 
   async #workOf(
@@ -266,7 +283,29 @@ async function findConversation(
   return known;
 }
 
-/** Throws for what depends on the moment of the request: times that have passed (`400`), a paused agent (`422`). */
+/**
+ * Throws `400` for files that the run could not use: neither ids of files of the organization and the user, nor urls. Whose
+ * conversation goes on is known once the request is accepted.
+ */
+async function refuseFiles(
+  files: Files,
+  { organizationId, userId, isForUser, conversationId }: WorkRequest,
+  named: readonly string[],
+  inputField: string | undefined,
+): Promise<void> {
+  const user = isForUser === true ? userId : conversationId === undefined ? null : undefined;
+  const usable = await files.usable(organizationId, user, named);
+  const at = named.findIndex((name) => !(isId(name) ? usable.has(name) : isAddress(name)));
+  if (at === -1) return;
+  const issue = isId(named[at] ?? '')
+    ? 'is the id of no file that this task may use: it may be deleted, expired, or the file of another user'
+    : 'must be the id of a file, or a url that begins with http:// or https://';
+  throw invalid([inputField, 'files', at].filter((part) => part !== undefined).join('.'), issue);
+}
+
+const isAddress = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text);
+
+/** Throws for times that have passed (`400`), and a paused agent (`422`). */
 function refuseNow(
   { timing }: WorkRequest,
   { isPaused, agentId }: Target,
