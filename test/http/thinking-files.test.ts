@@ -1,7 +1,9 @@
 /** Tasks with files: what models are sent of them (docs/files.md). */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { receiveHttp } from '../fixtures/receiver/receiver.ts';
+import { expectRefusal } from '../support/expectations.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { answering, inTurn } from '../support/scripted-provider.ts';
 import {
@@ -10,6 +12,7 @@ import {
   startThinkers,
   type Thinker,
   type Thinkers,
+  toolNamed,
 } from '../support/thinkers.ts';
 import { archiveOf } from '../support/zip-archive.ts';
 
@@ -28,6 +31,8 @@ beforeAll(async () => {
     environment: {
       ...(isOnCluster && storage.environment),
       RETRY_BACKOFF_MS: '1',
+      FILE_MAX_MB: '2',
+      FILES_MAX: '6',
       SKILLS_ALLOW_CIDRS: '127.0.0.0/8',
       MODEL_ABILITIES: JSON.stringify([{ model: 'openai/blind', images: false }]),
     },
@@ -213,19 +218,276 @@ describe('a url', () => {
   });
 });
 
-describe('a file of another user', () => {
-  test('is none for the task', async () => {
-    const thinker = await newThinker(world.platform);
-    const id = await keep(thinker, 'a.png', png, { 'x-user-id': 'ada' });
-    const ask = async (headers: Record<string, string>) =>
-      (await thinker.run(runTask, { task: 'What?', files: [id] }, { ...thinker.named, ...headers }))
-        .body;
+describe('a task is refused that names', () => {
+  const ask = (thinker: Thinker, files: readonly unknown[], headers: Record<string, string> = {}) =>
+    thinker.post(`/api/${runTask}`, { task: 'What?', files }, { ...thinker.named, ...headers });
 
-    expect(await ask({ 'x-user-id': 'bob' })).toMatchObject({
-      status: 'failed',
-      error: { message: expect.stringContaining(`There is no file ${id} for this task`) },
+  test('the file of another user', async () => {
+    const thinker = await newThinker(world.platform);
+    const own = await keep(thinker, 'b.png', png);
+    const ofAda = await keep(thinker, 'a.png', png, { 'x-user-id': 'ada' });
+
+    const ofBob = await ask(thinker, [own, ofAda], { 'x-user-id': 'bob' });
+
+    expectRefusal(ofBob, 400, 'validation_error');
+    expect(ofBob.body.details).toEqual([
+      {
+        field: 'files.1',
+        issue: expect.stringContaining('is the id of no file that this task may use'),
+      },
+    ]);
+    expectRefusal(await ask(thinker, [ofAda]), 400, 'validation_error');
+    expect((await ask(thinker, [own, ofAda], { 'x-user-id': 'ada' })).status).toBe(202);
+  });
+
+  test('a file that is deleted or another organization’s, or no file at all', async () => {
+    const [thinker, other] = [await newThinker(world.platform), await newThinker(world.platform)];
+    const deleted = await keep(thinker, 'a.png', png);
+    await thinker.delete(`/api/files/${deleted}`);
+    const foreign = await keep(other, 'a.png', png);
+
+    for (const name of [deleted, foreign, 'harbour.png', 'file:///etc/passwd', 'https://']) {
+      const refused = await ask(thinker, [name]);
+      expectRefusal(refused, 400, 'validation_error');
+      expect(refused.body.details).toMatchObject([{ field: 'files.0' }]);
+    }
+    const { body } = await thinker.post('/api/batches', {
+      items: [{ skill: runTask, input: { task: 'What?', files: [foreign] } }],
     });
-    expect(await ask({})).toMatchObject({ status: 'failed' });
-    expect(await ask({ 'x-user-id': 'ada' })).toMatchObject({ status: 'completed' });
+    expect(body.items).toMatchObject([{ error: 'validation_error' }]);
+  });
+
+  test('a file that was deleted since, unless the request is a repeat of one that was accepted', async () => {
+    const thinker = await newThinker(world.platform);
+    const id = await keep(thinker, 'a.png', png);
+    const once = { 'idempotency-key': 'once' };
+    const first = await ask(thinker, [id], once);
+    await thinker.delete(`/api/files/${id}`);
+
+    const again = await ask(thinker, [id], once);
+
+    expect(again.body.job_id).toBe(first.body.job_id);
+    expectRefusal(await ask(thinker, [id]), 400, 'validation_error');
+  });
+});
+
+const filesSkill = 'thinking/v1.0/files';
+const put = (name: string, bytes: Buffer, isStep = false) => ({
+  name,
+  base64: bytes.toString('base64'),
+  isStep,
+});
+/** A large file: the input of a job may have a mebibyte. */
+const putLarge = (name: string, times: number) => ({
+  ...put(name, Buffer.from('harbour ')),
+  times,
+});
+/** Runs the skill that keeps and reads files to its end. */
+const runFiles = async (thinker: Thinker, input: object, headers: Record<string, string> = {}) =>
+  (await thinker.run(filesSkill, input, { ...thinker.named, ...headers })).body;
+
+describe('a skill', () => {
+  const large = Buffer.from('harbour '.repeat(160_000));
+
+  test('keeps files of its job, once however often its run is repeated', async () => {
+    const thinker = await newThinker(world.platform);
+    const puts = [
+      putLarge('folder/large.txt', 160_000),
+      put('harbour.png', png, true),
+      put('empty', Buffer.alloc(0)),
+    ];
+
+    const job = await runFiles(thinker, { puts, failures: 2 }, { 'x-user-id': 'ada' });
+
+    expect(job).toMatchObject({ status: 'completed', attempt: 3 });
+    const { data, total } = (await thinker.get(`/api/files?job_id=${job.job_id}`)).body;
+    expect(total).toBe(3);
+    expect(data).toMatchObject([
+      { name: 'empty', bytes: 0, user_id: 'ada' },
+      { name: 'harbour.png', media_type: 'image/png', job_id: job.job_id },
+      { name: 'large.txt', media_type: 'text/plain', bytes: large.length },
+    ]);
+    expect(job.output.kept[0]).toEqual({
+      type: 'file',
+      id: data[2].id,
+      name: 'large.txt',
+      media_type: 'text/plain',
+      bytes: large.length,
+      sha256: data[2].sha256,
+    });
+    const steps = (await thinker.steps(job.job_id)).map(({ name }) => name);
+    expect(steps).toEqual(['files.put folder/large.txt', 'render harbour.png', 'files.put empty']);
+  });
+
+  test('reads files of its organization and its user, and no others', async () => {
+    const [thinker, other] = [await newThinker(world.platform), await newThinker(world.platform)];
+    const own = await keep(thinker, 'own.txt', large);
+    const ofAda = await keep(thinker, 'ada.txt', Buffer.from('of Ada'), { 'x-user-id': 'ada' });
+    const foreign = await keep(other, 'other.txt', Buffer.from('foreign'));
+    const gets = [own, ofAda, foreign, 'x'];
+
+    const ofBob = (await runFiles(thinker, { gets }, { 'x-user-id': 'bob' })).output.read;
+    const forAda = (await runFiles(thinker, { gets }, { 'x-user-id': 'ada' })).output.read;
+
+    const digest = createHash('sha256').update(large).digest('hex');
+    expect(ofBob[0]).toMatchObject({
+      name: 'own.txt',
+      digest,
+      text: large.toString('utf8', 0, 100),
+    });
+    for (const refused of ofBob.slice(1)) {
+      expect(refused).toMatchObject({ code: 'not_found', retryable: false });
+    }
+    expect(forAda[1]).toMatchObject({ name: 'ada.txt', text: 'of Ada' });
+    expect(forAda[2]).toMatchObject({ code: 'not_found' });
+  });
+
+  test('keeps no file that is too large, and no more than its organization may have', async () => {
+    const thinker = await newThinker(world.platform);
+    const many = Array.from({ length: 7 }, (_, i) => put(`${i}`, Buffer.from(`${i}`)));
+
+    const large = await runFiles(thinker, { puts: [putLarge('large', 262_145)] });
+    const over = await runFiles(thinker, { puts: many });
+
+    expect(large).toMatchObject({
+      status: 'failed',
+      attempt: 1,
+      error: { message: 'A file may have 2 MiB (FILE_MAX_MB)' },
+    });
+    expect(over).toMatchObject({
+      status: 'failed',
+      error: { message: expect.stringContaining('6 files, which is as many as it may have') },
+    });
+    expect((await thinker.get('/api/files')).body.total).toBe(6);
+  });
+});
+
+describe('a tool that names files in its output', () => {
+  const keeping = (...puts: object[]) =>
+    inTurn(
+      { toolCalls: [{ name: toolNamed(filesSkill), input: { puts } }] },
+      { text: 'A harbour.' },
+    );
+
+  test('shows its model the pictures, now and in the next messages of the conversation', async () => {
+    const thinker = await newThinker(world.platform, { skills: ['*'] });
+    world.provider.script(keeping(put('harbour.png', png)));
+
+    const job = await thinker.task('Draw it.');
+
+    const shown = lastBody().messages.at(-1);
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'A harbour.' } });
+    expect(lastBody().messages.at(-2).role).toBe('tool');
+    expect(shown).toEqual({
+      role: 'user',
+      content: [
+        { type: 'image_url', image_url: { url: dataUrl } },
+        {
+          type: 'text',
+          text: `[The files of the results above, which are data: "harbour.png" (of ${toolNamed(filesSkill)})]`,
+        },
+      ],
+    });
+    const kept = JSON.stringify([
+      await thinker.messages(job.conversation_id),
+      await thinker.steps(job.job_id),
+    ]);
+    expect(kept).not.toContain(png.toString('base64').slice(8, 40));
+    const on = { 'x-conversation-id': job.conversation_id };
+    world.provider.script(answering('Grey.'));
+    await thinker.task('And what colour?', {}, on);
+    expect(JSON.stringify(lastBody().messages)).toContain(dataUrl);
+    const [{ id }] = (await thinker.get('/api/files')).body.data;
+    await thinker.delete(`/api/files/${id}`);
+    const last = await thinker.task('And how large?', {}, on);
+    expect(last).toMatchObject({ status: 'completed' });
+    expect(JSON.stringify(lastBody().messages)).not.toContain(dataUrl);
+    expect(JSON.stringify(lastBody().messages)).toContain('is not there any more');
+  });
+
+  test('tells a model in words what it cannot see, and gives the text of other files', async () => {
+    const thinker = await newThinker(world.platform, { skills: ['*'], model: 'openai/blind' });
+    world.provider.script(keeping(put('harbour.png', png), put('a.txt', Buffer.from('Low tide.'))));
+
+    await thinker.task('Draw it.');
+
+    const result = lastBody().messages.at(-1);
+    expect(result.role).toBe('tool');
+    expect(result.content).toContain('The file "a.txt":\n<file>\nLow tide.\n</file>');
+    expect(result.content).toContain('[openai/blind cannot see the file "harbour.png"]');
+  });
+
+  test('does so for each protocol of providers', async () => {
+    const thinker = await newThinker(world.platform, { skills: ['*'], model: claude });
+    world.provider.script(keeping(put('harbour.png', png)));
+
+    await thinker.task('Draw it.');
+
+    const content = lastContent();
+    expect(content.map(({ type }: { type: string }) => type)).toEqual([
+      'tool_result',
+      'image',
+      'text',
+    ]);
+  });
+});
+
+describe('a picture that a model has made', () => {
+  const drawing = png.toString('base64');
+
+  test('is a file of the job, named by the output, the stream and the next call', async () => {
+    const thinker = await newThinker(world.platform);
+    world.provider.script(answering('', { pictures: [drawing] }));
+
+    const job = await thinker.task('Draw a harbour.');
+
+    expect(job).toMatchObject({
+      status: 'completed',
+      output: {
+        answer: expect.stringMatching(/^\[picture-\d+-1\.png\]$/),
+        files: [{ type: 'file', media_type: 'image/png', bytes: png.length }],
+      },
+    });
+    const [file] = job.output.files;
+    expect((await thinker.get(`/api/files/${file.id}`)).body).toMatchObject({ job_id: job.job_id });
+    const events = await (await thinker.follow(job.job_id)).ended;
+    const said = events.find(({ event }) => event === 'message');
+    expect(said?.data).toMatchObject({ role: 'assistant', files: [{ id: file.id }] });
+    expect(JSON.stringify(await thinker.messages(job.conversation_id))).not.toContain(drawing);
+
+    world.provider.script(answering('Done.'));
+    await thinker.task('Bluer.', {}, { 'x-conversation-id': job.conversation_id });
+    const [, answer, shown, asked] = lastBody().messages.slice(-4);
+    expect(answer).toEqual({ role: 'assistant', content: job.output.answer });
+    expect(shown.content[0]).toEqual({ type: 'image_url', image_url: { url: dataUrl } });
+    expect(asked.content).toBe('Bluer.');
+  });
+
+  test('is made before a tool is called, and is in the output of the run', async () => {
+    const thinker = await newThinker(world.platform, { skills: ['*'] });
+    const toolCalls = [{ name: toolNamed(filesSkill), input: {} }];
+    world.provider.script(inTurn({ pictures: [drawing], toolCalls }, { text: 'Done.' }));
+
+    const job = await thinker.task('Draw a harbour.');
+
+    expect(job.output).toMatchObject({ answer: 'Done.', files: [{ media_type: 'image/png' }] });
+    const roles = lastBody().messages.map(({ role }: { role: string }) => role);
+    expect(roles.slice(-3)).toEqual(['assistant', 'tool', 'user']);
+  });
+
+  test('that cannot be kept is told of in words', async () => {
+    const thinker = await newThinker(world.platform);
+    for (let i = 0; i < 6; i++) await keep(thinker, `${i}`, Buffer.from(`${i}`));
+    world.provider.script(answering('', { pictures: [drawing] }));
+
+    const job = await thinker.task('Draw a harbour.');
+
+    expect(job).toMatchObject({
+      status: 'completed',
+      output: {
+        answer: expect.stringContaining('could not be kept: The organization has 6 files'),
+      },
+    });
+    expect(job.output.files).toBeUndefined();
   });
 });

@@ -16,6 +16,8 @@ export interface Content {
   readonly text: string;
   /** Whether the text is a refusal, which messages cannot say. */
   readonly isRefusal?: boolean;
+  /** As base64; in chat completions, as gateways send them. */
+  readonly pictures?: readonly string[];
   readonly toolCalls: readonly {
     readonly id: string;
     readonly name: string;
@@ -185,6 +187,11 @@ export const chat: Protocol = {
         ),
         ...cut(content.text, size).map((part) =>
           chunk(content.isRefusal ? { content: null, refusal: part } : { content: part }),
+        ),
+        ...(content.pictures ?? []).map((base64) =>
+          chunk({
+            images: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } }],
+          }),
         ),
         ...calls.map((call) => chunk({ tool_calls: [call] })),
       ],

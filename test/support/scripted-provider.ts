@@ -27,6 +27,8 @@ export interface Reply {
   readonly text?: string;
   /** Whether the text is a refusal; in chat completions and responses. */
   readonly isRefusal?: boolean;
+  /** Pictures as base64; in chat completions. */
+  readonly pictures?: readonly string[];
   /**
    * Before the text; the signature in messages, and as the encrypted content of responses. As DeepSeek does, a chat then refuses a dialogue
    * with an answer's calls of tools without its `reasoning_content`.
@@ -294,6 +296,7 @@ function contentOf(reply: Reply, request: ScriptedRequest): Omit<Content, 'usage
     thinking: reply.thinking,
     text: reply.text ?? '',
     isRefusal: reply.isRefusal ?? false,
+    pictures: reply.pictures ?? [],
     toolCalls,
     finish: reply.finish ?? (toolCalls.length > 0 ? 'tool-calls' : 'stop'),
   };

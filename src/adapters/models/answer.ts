@@ -21,6 +21,9 @@ export const answerBounds = {
   toolInput: 1024 * 1024,
   /** Characters of the arguments of all calls. */
   toolInputs: 16 * 1024 * 1024,
+  pictures: 8,
+  /** Characters of base64 of all pictures. */
+  pictureCharacters: 24 * 1024 * 1024,
 };
 
 /** Characters that are measured at a time. */
@@ -44,6 +47,7 @@ export class AnswerSoFar {
   readonly #calls: ToolCall[] = [];
   readonly #order: OpaquePart[] = [];
   readonly #spent = { written: 0, reasoning: 0, toolInputs: 0 };
+  readonly #pictures: string[] = [];
   #callsBegun = 0;
   #seenBytes = 0;
   #textBytes = 0;
@@ -113,6 +117,19 @@ export class AnswerSoFar {
     );
   }
 
+  /** Takes a picture, as base64. A server may send the same one again with the whole answer. */
+  takePicture(base64: string): void {
+    if (base64 === '' || this.#pictures.includes(base64)) return;
+    this.#pictures.push(base64);
+    const characters = this.#pictures.reduce((sum, { length }) => sum + length, 0);
+    if (this.#pictures.length > answerBounds.pictures) {
+      throw new ExcessError(`${answerBounds.pictures} pictures`);
+    }
+    if (characters > answerBounds.pictureCharacters) {
+      throw new ExcessError(`${answerBounds.pictureCharacters} characters of pictures`);
+    }
+  }
+
   /** The whole answer of a call that ended so. */
   whole(model: string, ending: Ending): Omit<ModelAnswer, 'usage'> {
     // A think tag that never closed is text, unless the token limit cut the answer inside it.
@@ -124,6 +141,7 @@ export class AnswerSoFar {
     return {
       message: { role: 'assistant', text: this.#texts.join(''), toolCalls: this.#calls, ...opaque },
       finish: this.#isTooLong ? 'too-long' : finishOf(ending, this.#calls.length > 0),
+      ...(this.#pictures.length > 0 && { pictures: this.#pictures }),
     };
   }
 

@@ -71,6 +71,8 @@ export interface AssistantMessage {
   readonly reasoning?: Reasoning;
   /** Whether the token limit cut it. */
   readonly isCut?: boolean;
+  /** The pictures that the model has made, which were kept as files. */
+  readonly files?: readonly MadeFile[];
 }
 
 /** The result of a tool. */
@@ -83,15 +85,23 @@ export interface ToolMessage {
   readonly isError: boolean;
   /** The step that has the whole result on record, where `text` is its beginning; no provider is told of it. */
   readonly whole?: { readonly job: string; readonly step: number; readonly characters: number };
+  /** Files that the output names. A call has them in a message of the user after the results. */
+  readonly files?: readonly AttachedFile[];
 }
 
-/** A picture or a PDF that a message of the user is about. */
+/** A picture or a PDF that a message of the user, or the result of a tool, is about. */
 export interface AttachedFile {
   readonly id: string;
   readonly name: string;
   readonly mediaType: string;
   /** Tokens that it has at most. */
   readonly tokens: number;
+}
+
+/** A picture that a model has made. */
+export interface MadeFile extends AttachedFile {
+  readonly bytes: number;
+  readonly sha256: string;
 }
 
 /** A file as a provider is sent it. */
@@ -162,6 +172,8 @@ export interface ModelAnswer {
     | 'refusal'
     | 'other';
   readonly usage: Usage;
+  /** Pictures as base64; their kind is to be judged by their bytes. */
+  readonly pictures?: readonly string[];
 }
 
 /** Why a call has no answer. */

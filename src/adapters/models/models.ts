@@ -79,10 +79,10 @@ export class ProviderModels implements Models {
     const usage = wire.isBegun ? state.usage : nothingSpent;
     if (isWhole(wire.fault, state)) {
       reader.end();
-      const { message, finish } = answer.whole(call.model, state.ending);
+      const { message, ...whole } = answer.whole(call.model, state.ending);
       const { reasoning } = state;
       const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
-      return { message: { ...message, ...thought }, finish, usage };
+      return { ...whole, message: { ...message, ...thought }, usage };
     }
     const seenBytes = answer.seenBytes + Buffer.byteLength(state.reasoning?.text ?? '');
     const failed = { access, name, text: answer.text(), usage, seenBytes };

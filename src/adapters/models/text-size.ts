@@ -124,7 +124,7 @@ function sizeOfMessage(message: DialogueMessage): TextSize {
     texts.push(opaque === undefined ? '' : JSON.stringify(opaque), reasoning?.text ?? '');
   }
   const mark = message.role === 'tool' ? markBytes : 0;
-  const files = message.role === 'user' ? (message.files ?? []) : [];
+  const files = message.files ?? [];
   const ofFiles = files.reduce((sum, { tokens }) => sum + tokens, 0);
   const around = tokensAround * (1 + calls.length) + ofFiles;
   const framing = { ...noText, dense: mark, framing: around };

@@ -15,6 +15,15 @@ const tool = {
   tool: Type.String(),
 };
 
+const NamedFile = Type.Object({
+  type: Type.Literal('file'),
+  id: Id,
+  name: Type.String(),
+  media_type: Type.String(),
+  bytes: Type.Integer(),
+  sha256: Type.String(),
+});
+
 /** The data of each type of event. */
 const eventData = {
   status: Type.Object(
@@ -60,7 +69,15 @@ const eventData = {
     { description: 'How far its run is.' },
   ),
   message: Type.Object(
-    { role: Type.String(), content: Type.String(), step: Type.Optional(step), at },
+    {
+      role: Type.String(),
+      content: Type.String(),
+      step: Type.Optional(step),
+      files: Type.Optional(
+        Type.Array(NamedFile, { description: 'The pictures that the model has made.' }),
+      ),
+      at,
+    },
     { description: 'A message of its conversation.' },
   ),
   token: Type.Object(

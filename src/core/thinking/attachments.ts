@@ -2,30 +2,25 @@
  * The files that a task names, as a model is sent them: pictures and PDF as they are where it takes them, every other
  * document as its text. A message keeps the ids of the files; the bytes are read for a call and dropped after it.
  */
-import type {
-  AttachedFile,
-  DialogueMessage,
-  FileContent,
-  UserMessage,
-} from '../../adapters/models/model.ts';
+import type { AttachedFile, UserMessage } from '../../adapters/models/model.ts';
 import { speaksPdf } from '../../adapters/models/providers.ts';
 import { sizeOfText, tokensOfSize } from '../../adapters/models/text-size.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { isTextType } from '../../kernel/media-type.ts';
 import type { FileRow } from '../files/files.ts';
+import { filesNamedIn } from '../files/references.ts';
 import { log, settingsFor, type ThinkingAttempt, userOf } from './attempt.ts';
 import { type DocumentText, documentBytesMax } from './document-reader.ts';
 import { fetchFile } from './fetched-files.ts';
+import { readUpTo, sentBytesMax } from './files-of-calls.ts';
+import { pictureTokens } from './message-files.ts';
 import { quoted } from './quoted.ts';
 import { ThinkingError } from './thinking-error.ts';
 
-/** Bytes of all files of one message that are sent as they are: providers take some 20 MB in a request. */
-const sentBytesMax = 14 * 1024 * 1024;
 /** Bytes of a text that are read. */
 const textBytesMax = 1024 * 1024;
-/** Tokens of a picture, and of a page of a PDF that is sent as it is, beside the page's text: the most that providers count. */
-const pictureTokens = 5_000;
+/** Tokens of a page of a PDF that is sent as it is, beside the page's text: the most that providers count. */
 const pageTokens = 3_000;
 const pictureTypes: ReadonlySet<string> = new Set([
   'image/png',
@@ -50,12 +45,23 @@ export async function attached(
   to: AttachingTo,
 ): Promise<UserMessage> {
   if (names.length === 0) return { role: 'user', text };
+  const rows: (FileRow | string)[] = [];
+  for (const name of names) rows.push(await fileOf(attempt, name, to));
+  const { texts, files } = await asSent(attempt, rows, to);
+  return { role: 'user', text: [...texts, text].join('\n\n'), ...(files.length > 0 && { files }) };
+}
+
+/** Files as they are, and the texts of others; a text in place of a file is a note. */
+async function asSent(
+  attempt: ThinkingAttempt,
+  rows: readonly (FileRow | string)[],
+  to: AttachingTo,
+): Promise<{ readonly texts: string[]; readonly files: AttachedFile[] }> {
   const takesPdf = await takePdf(attempt, to.models);
   const texts: string[] = [];
   const files: AttachedFile[] = [];
   let bytes = 0;
-  for (const name of names) {
-    const row = await fileOf(attempt, name, to);
+  for (const row of rows) {
     if (typeof row === 'string') {
       texts.push(row);
       continue;
@@ -67,7 +73,22 @@ export async function attached(
       files.push({ id: row.id, name: row.name, mediaType: row.media_type, tokens });
     } else texts.push(await asText(attempt, row, to));
   }
-  return { role: 'user', text: [...texts, text].join('\n\n'), ...(files.length > 0 && { files }) };
+  return { texts, files };
+}
+
+/** The files that the output of a tool names, as its model is sent them. Names of files that are not there are left alone. */
+export async function namedIn(
+  attempt: ThinkingAttempt,
+  output: unknown,
+  to: Pick<AttachingTo, 'models' | 'signal'>,
+) {
+  const ids = filesNamedIn(output);
+  if (ids.length === 0) return { texts: [], files: [] };
+  const { parts, run } = attempt;
+  const rows = await parts.files.usable(run.job.organization_id, userOf(attempt), ids);
+  for (const row of rows.values()) await parts.files.prolong(row);
+  const named = ids.flatMap((id) => rows.get(id) ?? []);
+  return await asSent(attempt, named, { ...to, isHistory: false });
 }
 
 const pdf = 'application/pdf';
@@ -163,73 +184,4 @@ async function tokensOfPdf(
   // What the reader cannot read the provider may: it has at least a page for each 2 KiB.
   if ('fault' in read) return pageTokens * Math.max(1, Math.ceil(Number(row.bytes) / 2_048));
   return tokensOfSize(sizeOfText(read.text)) + (read.pages ?? 1) * pageTokens;
-}
-
-/** The first bytes of a file. */
-async function readUpTo({ parts }: ThinkingAttempt, row: FileRow, max: number): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let length = 0;
-  for await (const piece of await parts.files.open(row)) {
-    pieces.push(piece as Buffer);
-    length += (piece as Buffer).length;
-    if (length >= max) break;
-  }
-  return Buffer.concat(pieces).subarray(0, max);
-}
-
-/** What is sent in a call, and to which model. */
-interface FilesOfCall {
-  readonly messages: readonly DialogueMessage[];
-  readonly model: string;
-  readonly takesFiles: boolean;
-  readonly signal: AbortSignal;
-}
-
-/**
- * Makes a call with the contents of the files of its messages, which count until it ends within the bytes that all calls of the
- * process may hold at a time. A model that sees no pictures is told of them.
- */
-export async function withFiles<T>(
-  attempt: ThinkingAttempt,
-  { messages, model, takesFiles, signal }: FilesOfCall,
-  makeCall: (messages: readonly DialogueMessage[]) => Promise<T>,
-): Promise<T> {
-  const named = messages.flatMap((message) => filesIn(message));
-  if (named.length === 0) return makeCall(messages);
-  if (!takesFiles) return makeCall(messages.map((one) => withoutFiles(one, model)));
-  const { parts, run } = attempt;
-  const ids = [...new Set(named.map(({ id }) => id))];
-  const rows = await parts.files.ofRequest(run.job.organization_id, userOf(attempt), ids);
-  const bytes = rows.reduce((sum, row) => sum + Number(row.bytes), 0);
-  const release = await parts.fileBytes.take(bytes, signal);
-  try {
-    const contents = new Map<string, FileContent>();
-    for (const row of rows) {
-      const read = await readUpTo(attempt, row, Number(row.bytes));
-      const about = { name: row.name, mediaType: row.media_type };
-      contents.set(row.id, { ...about, base64: read.toString('base64') });
-    }
-    return await makeCall(messages.map((one) => withContents(one, contents)));
-  } finally {
-    release();
-  }
-}
-
-export const filesIn = (message: DialogueMessage): readonly AttachedFile[] =>
-  message.role === 'user' ? (message.files ?? []) : [];
-
-function withContents(
-  message: DialogueMessage,
-  contents: ReadonlyMap<string, FileContent>,
-): DialogueMessage {
-  const files = filesIn(message);
-  if (message.role !== 'user' || files.length === 0) return message;
-  return { ...message, contents: files.flatMap(({ id }) => contents.get(id) ?? []) };
-}
-
-function withoutFiles(message: DialogueMessage, model: string): DialogueMessage {
-  const files = filesIn(message);
-  if (message.role !== 'user' || files.length === 0) return message;
-  const notes = files.map(({ name }) => `[${model} cannot see the file ${JSON.stringify(name)}]`);
-  return { role: 'user', text: [...notes, message.text].join('\n\n') };
 }

@@ -17,6 +17,7 @@ import type {
 import { sizeOfMessages, sizeOfText } from '../../adapters/models/text-size.ts';
 import { firstUnits } from '../../kernel/cut-text.ts';
 import type { WindowMeasure } from './estimates.ts';
+import { inWords, leftOutLater } from './message-files.ts';
 
 /** Characters that a cut result of a tool keeps at least. */
 const keptOfResult = 400;
@@ -78,7 +79,7 @@ function cutResults(
   let left = tokens;
   const earlier = messages.slice(0, turn + 1).map((message) => {
     if (left <= tokensMax || message.role !== 'tool') return message;
-    const shorter = cutResult(message, keptOfResult);
+    const shorter = inWords(cutResult(message, keptOfResult), leftOutLater);
     left += tokensOfMessages([shorter], measure) - tokensOfMessages([message], measure);
     return shorter;
   });
@@ -184,7 +185,7 @@ export function asHistory(
   for (const message of messages) {
     if (message.role === 'user') add(message, message);
     if (message.role !== 'assistant' || history.length === 0) continue;
-    const { text, toolCalls } = message;
+    const { text, toolCalls, files } = message;
     const answered = toolCalls.flatMap((call) => {
       const answer = answers.get(call);
       if (answer === undefined) return [];
@@ -192,7 +193,8 @@ export function asHistory(
       return [{ call: { ...call, id }, answer, id }];
     });
     if (text === '' && answered.length === 0) continue;
-    add({ role: 'assistant', text, toolCalls: answered.map(({ call }) => call) }, message);
+    const made = { role: 'assistant', text, toolCalls: answered.map(({ call }) => call) } as const;
+    add(files === undefined ? made : { ...made, files }, message);
     for (const { answer, id } of answered) add({ ...answer, callId: id }, answer);
   }
   return history;

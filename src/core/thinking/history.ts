@@ -1,10 +1,12 @@
 /** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
+import { filesOfInput } from '../files/references.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
 import { type AttachingTo, attached } from './attachments.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
 import { type Summary, summaryText } from './compaction-plan.ts';
 import { asHistory } from './dialogue.ts';
+import { filesIn as filesInMessage, inWords, leftOutLater } from './message-files.ts';
 import { saidOf } from './steered.ts';
 
 /** Files of earlier messages that the model is sent again, the newest first. */
@@ -59,10 +61,18 @@ export async function historyBefore(
   const named = new Map(
     messages.map(({ id, content, task_field }) => [id, filesIn(content, task_field)]),
   );
-  for (let at = kept.length - 1, left = filesMax; at >= 0 && left > 0; at--) {
+  for (let at = kept.length - 1, left = filesMax; at >= 0; at--) {
     const message = kept[at] as DialogueMessage;
     const id = ids.get(message) ?? '';
-    const names = message.role === 'user' ? (named.get(id) ?? []).slice(0, left) : [];
+    if (message.role !== 'user') {
+      const files = filesInMessage(message);
+      const made = files.length > left ? inWords(message, leftOutLater) : message;
+      left -= filesInMessage(made).length;
+      kept[at] = made;
+      ids.set(made, id);
+      continue;
+    }
+    const names = (named.get(id) ?? []).slice(0, left);
     if (names.length === 0) continue;
     left -= names.length;
     const made = await attached(attempt, message.text, names, to);
@@ -107,8 +117,7 @@ function messageOf({
 function filesIn(input: string, field: string | null): string[] {
   if (field === null || !input.includes('"files"')) return [];
   try {
-    const { files } = JSON.parse(input) as { files?: unknown };
-    return Array.isArray(files) ? files.filter((one) => typeof one === 'string') : [];
+    return filesOfInput(JSON.parse(input), field);
   } catch {
     return [];
   }

@@ -7,6 +7,7 @@
  */
 import type {
   DialogueMessage,
+  MadeFile,
   ModelAnswer,
   ToolCall,
   ToolMessage,
@@ -47,6 +48,8 @@ export interface LoopResult {
   /** Whether the token limit cut the text. */
   readonly isCut: boolean;
   readonly turns: number;
+  /** The pictures that the model has made; absent without any. */
+  readonly files?: readonly MadeFile[];
 }
 
 /** The loop reached its maximum of turns without an answer that holds; a retry would reach it too. */
@@ -59,6 +62,7 @@ interface Dialogue {
   readonly messages: DialogueMessage[];
   readonly corrections: readonly string[];
   corrected: number;
+  readonly files: MadeFile[];
 }
 
 /** The recorded result among the messages after the task; undefined when the loop has to go on. */
@@ -66,7 +70,7 @@ export function recordedResult(
   recorded: readonly DialogueMessage[],
   { turns, corrections }: Pick<LoopState, 'turns' | 'corrections'>,
 ): LoopResult | undefined {
-  return replay({ messages: [], corrections, corrected: 0 }, recorded, turns);
+  return replay({ messages: [], corrections, corrected: 0, files: [] }, recorded, turns);
 }
 
 function replay(
@@ -85,9 +89,14 @@ function replay(
 function add(dialogue: Dialogue, message: DialogueMessage): Omit<LoopResult, 'turns'> | undefined {
   const { messages, corrections } = dialogue;
   messages.push(message);
+  if (message.role === 'assistant') dialogue.files.push(...(message.files ?? []));
   if (message.role !== 'assistant' || message.toolCalls.length > 0) return undefined;
   const correction = corrections[dialogue.corrected];
-  if (correction === undefined) return { text: message.text, isCut: message.isCut === true };
+  if (correction === undefined) {
+    const { text, isCut = false } = message;
+    const { files } = dialogue;
+    return files.length > 0 ? { text, isCut, files } : { text, isCut };
+  }
   dialogue.corrected += 1;
   messages.push({ role: 'user', text: correction });
   return undefined;
@@ -101,7 +110,7 @@ export async function runLoop(
   takeMessages: TakeMessages = async () => [],
 ): Promise<LoopResult> {
   const messages: DialogueMessage[] = [...begun.slice(0, task + 1)];
-  const dialogue: Dialogue = { messages, corrections, corrected: 0 };
+  const dialogue: Dialogue = { messages, corrections, corrected: 0, files: [] };
   let turn = turns;
 
   const recorded = replay(dialogue, begun.slice(task + 1), turns);

@@ -16,7 +16,6 @@ import {
 import { speaksChat } from '../../adapters/models/providers.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
-import { filesIn, withFiles } from './attachments.ts';
 import {
   type ActiveGeneration,
   log,
@@ -37,11 +36,14 @@ import {
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retries.ts';
 import { compacted } from './compaction.ts';
-import { cutText, fitDialogue } from './dialogue.ts';
+import { fitDialogue } from './dialogue.ts';
 import { askInOrder, OutOfTriesError, unpriced } from './fallbacks.ts';
+import { withFiles } from './files-of-calls.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import { unanswered, withLastTurnNote, withoutCalls } from './last-turn.ts';
+import { reportMessage, withMadeFiles } from './made-files.ts';
+import { filesIn } from './message-files.ts';
 import { awaitMoment, noted, usualOutput } from './pace/paced-calls.ts';
 import { askPatiently } from './pace/patience.ts';
 import { pause } from './pace/pause.ts';
@@ -53,7 +55,6 @@ import type { CallNeed } from './run-bounds.ts';
 import { isTooLong, promptsMax, shrinkWindow } from './shortening.ts';
 import { TextBatches } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
-import { messageShownMax } from './tool-results.ts';
 import { roomFor } from './window.ts';
 
 /** Delays while other calls hold the budget's tokens; each new try is a transaction. */
@@ -381,7 +382,8 @@ async function recordAnswer(
   const cutAt = finish === 'length' ? call.output : null;
   const whole = normalized(answer.message, { n: call.n, cutAt }, request.dialogue);
   const clean = request.isLast ? withoutCalls(whole) : whole;
-  const message = isCut ? { ...clean, isCut } : clean;
+  const said = isCut ? { ...clean, isCut } : clean;
+  const message = await withMadeFiles(attempt, { ...answer, message: said }, call.n);
   if (finish === 'content-filter' || finish === 'refusal') {
     const { text } = message;
     const seenBytes = Buffer.byteLength(text);
@@ -413,10 +415,7 @@ async function recordAnswer(
     tools: calls.map((one) => ({ call: one, name: box.nameOf(one) })),
   });
   if (shortage !== null) throw shortage;
-  if (message.text !== '' && isShown(request)) {
-    const content = cutText(message.text, messageShownMax);
-    report(attempt, { type: 'message', data: { role: 'assistant', content, step: call.n } });
-  }
+  if (message.text !== '' && isShown(request)) reportMessage(attempt, call.n, message);
   if (isCut) {
     const bound =
       finish === 'length' ? `${call.output} tokens` : 'what the output of a job may have';

@@ -13,14 +13,14 @@ import { findToolResult } from '../journal/step-queries.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { lookupOf } from '../skills/registry.ts';
 import { type BegunGeneration, report, type ThinkingAttempt } from './attempt.ts';
-import { cutText } from './dialogue.ts';
 import { cutContent } from './generations.ts';
 import { recordRelease, recordTask } from './guard-records.ts';
+import { reportMessage } from './made-files.ts';
 import type { HeldMessage, PlannedTool, RecordedGeneration } from './recorded-generation.ts';
 import { TextBatches } from './text-batches.ts';
 import type { Judged, TextGuards } from './text-guards.ts';
 import { ThinkingError } from './thinking-error.ts';
-import { contentOf, messageShownMax, preview, resultMessage } from './tool-results.ts';
+import { contentOf, preview, resultMessage } from './tool-results.ts';
 
 /** The prompt as the guards have left it. Rejects with a ThinkingError where one refuses it. */
 export async function passTask(
@@ -111,23 +111,24 @@ export async function releaseAnswer(
     data: JSON.stringify(released),
     isDialogue: generation.isDialogue,
   });
-  reportAnswer(attempt, n, released.text);
+  reportAnswer(attempt, n, released);
   return released;
 }
 
 /** What a provider has signed, and what it has reasoned, belongs to the text before. */
-function withText({ role, toolCalls, isCut }: AssistantMessage, text: string): AssistantMessage {
-  return isCut ? { role, text, toolCalls, isCut } : { role, text, toolCalls };
+function withText(message: AssistantMessage, text: string): AssistantMessage {
+  const { opaque: _opaque, reasoning: _reasoning, ...own } = message;
+  return { ...own, text };
 }
 
-function reportAnswer(attempt: ThinkingAttempt, step: number, text: string): void {
+function reportAnswer(attempt: ThinkingAttempt, step: number, message: AssistantMessage): void {
+  const { text } = message;
   const batches = new TextBatches((part) =>
     report(attempt, { type: 'token', data: { step, text: part } }),
   );
   batches.add(text);
   batches.end();
-  const content = cutText(text, messageShownMax);
-  report(attempt, { type: 'message', data: { role: 'assistant', content, step } });
+  reportMessage(attempt, step, message);
 }
 
 /** The result of a tool as its guards have left it; one that they refuse becomes an error for the model. */
@@ -147,7 +148,11 @@ export async function releaseResult(
   const isUnchanged = judged.kind === 'passed' && !judged.isReplaced;
   const made = isUnchanged
     ? { message, whole }
-    : resultMessage(attempt, tool, result.text, result.code !== null);
+    : resultMessage(attempt, tool, {
+        text: result.text,
+        isError: result.code !== null,
+        files: judged.kind === 'refused' ? [] : (message.files ?? []),
+      });
   const shown =
     result.code === null
       ? { output: outputIn(result.text) }

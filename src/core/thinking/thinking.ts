@@ -32,6 +32,7 @@ import { Generations } from './generations.ts';
 import { historyBefore, noHistory } from './history.ts';
 import { instructionsOf } from './instructions.ts';
 import { type LoopResult, recordedResult } from './loop.ts';
+import { madeFile } from './made-files.ts';
 import { Patience } from './pace/patience.ts';
 import { profileBlock } from './profile-block.ts';
 import { recalledFor } from './recalled.ts';
@@ -156,7 +157,11 @@ async function think(
     }
   }
   if (isDialogue) attempt.answer = result.text;
-  return { ...result, usage: usageOf(costs) };
+  const { files, ...answered } = result;
+  const usage = usageOf(costs);
+  return files === undefined
+    ? { ...answered, usage }
+    : { ...answered, files: files.map(madeFile), usage };
 }
 
 /** Asks the model for the part that is not on record. Only here are the current rights of agent and key checked. */

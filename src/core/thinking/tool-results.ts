@@ -1,5 +1,5 @@
 /** What a tool results in, for the model, the conversation and the clients that follow the job. */
-import type { ToolCall, ToolMessage } from '../../adapters/models/model.ts';
+import type { AttachedFile, ToolCall, ToolMessage } from '../../adapters/models/model.ts';
 import type { RunMessage } from '../jobs/settle-effects.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import type { ThinkingAttempt } from './attempt.ts';
@@ -24,6 +24,14 @@ export interface ToolOutcome {
   readonly messages?: readonly RunMessage[] | undefined;
 }
 
+/** Files that a result names: as they are, and the texts of others. */
+export interface NamedFiles {
+  readonly texts: readonly string[];
+  readonly files: readonly AttachedFile[];
+}
+
+export const noFiles: NamedFiles = { texts: [], files: [] };
+
 /** An outcome as the conversation and the stream have it. */
 export type ShownOutcome = { readonly output: unknown } | { readonly error: StepError };
 
@@ -33,21 +41,27 @@ export function shownOutcome({ output, error, shown }: ToolOutcome): ShownOutcom
 }
 
 /** The message for the model, and the whole result where that is longer. */
-export function messageOf(attempt: ThinkingAttempt, tool: PlannedTool, outcome: ToolOutcome) {
+export function messageOf(
+  attempt: ThinkingAttempt,
+  tool: PlannedTool,
+  outcome: ToolOutcome,
+  { texts, files }: NamedFiles,
+) {
   const shown = shownOutcome(outcome);
   const isError = 'error' in shown;
-  const text = isError ? shown.error.message : resultText(shown.output);
-  return resultMessage(attempt, tool, text, isError);
+  const said = isError ? shown.error.message : resultText(shown.output);
+  const text = [said, ...texts].join('\n\n');
+  return resultMessage(attempt, tool, { text, isError, files });
 }
 
 /** The same of a text. */
 export function resultMessage(
   { generations, run }: ThinkingAttempt,
   { n, call: { id: callId, name } }: PlannedTool,
-  text: string,
-  isError: boolean,
+  { text, isError, files = [] }: Pick<ToolMessage, 'text' | 'isError' | 'files'>,
 ): { message: ToolMessage; whole: string | null } {
-  const message = { role: 'tool', callId, name, text, isError } as const;
+  const shown = files.length > 0 ? { files } : {};
+  const message = { role: 'tool', callId, name, text, isError, ...shown } as const;
   if (text.length <= resultMax) return { message, whole: null };
   if (!keepsResult(generations, text)) {
     return { message: { ...message, text: cutText(text, resultMax) }, whole: null };

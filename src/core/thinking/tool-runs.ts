@@ -10,6 +10,7 @@ import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
 import { refusalOf } from '../jobs/runs/called-skills.ts';
 import { runToolSkill } from '../jobs/runs/tool-run.ts';
 import { innerPart, type RunPart } from '../journal/run-part.ts';
+import { namedIn } from './attachments.ts';
 import { type ActiveGeneration, report, type ThinkingAttempt } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
 import { heldContent } from './guard-records.ts';
@@ -23,6 +24,8 @@ import { decideByRules, refusalBy } from './tool-decisions.ts';
 import {
   contentOf,
   messageOf,
+  type NamedFiles,
+  noFiles,
   preview,
   previewOfJson,
   shownOutcome,
@@ -50,7 +53,8 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
   const outcome = withoutAmounts(await outcomeOf(active, tool, use, own), name);
-  const { message, whole } = messageOf(attempt, tool, outcome);
+  const named = await filesNamedBy(active, use, outcome);
+  const { message, whole } = messageOf(attempt, tool, outcome, named);
   const isHeld = guards.judges('tool_result') && isFromOutside(use);
   const shown = shownOutcome(outcome);
   const isRecorded = attempt.generations.endTool(tool, {
@@ -79,6 +83,16 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
 /** Whether a result may have what the agent has not seen: a search for tools, or a result that is read again, has not. */
 function isFromOutside({ kind }: ToolUse): boolean {
   return kind !== 'refused' && kind !== 'result' && kind !== 'find';
+}
+
+/** The files that a skill or an agent has named in its output. */
+async function filesNamedBy(
+  { attempt, generation: { call, fallbacks } }: ActiveGeneration,
+  { kind }: ToolUse,
+  { output }: ToolOutcome,
+): Promise<NamedFiles> {
+  if (kind !== 'skill' && kind !== 'agent') return noFiles;
+  return namedIn(attempt, output, { models: [call.model, ...fallbacks], signal: call.signal });
 }
 
 /** Removes the remaining amounts of budgets from an error: only the operator may see them. */

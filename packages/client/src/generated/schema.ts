@@ -4307,6 +4307,17 @@ export interface components {
                 content: string;
                 /** @description The number of the step of the job. */
                 step?: number;
+                /** @description The pictures that the model has made. */
+                files?: {
+                    /** @constant */
+                    type: "file";
+                    /** Format: uuid */
+                    id: string;
+                    name: string;
+                    media_type: string;
+                    bytes: number;
+                    sha256: string;
+                }[];
                 /** Format: date-time */
                 at: string;
             };

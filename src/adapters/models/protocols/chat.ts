@@ -192,7 +192,7 @@ class ChatReader implements AnswerReader {
   }
 
   #takeDelta(delta: Json): void {
-    const { content, refusal, tool_calls: calls } = delta;
+    const { content, refusal, tool_calls: calls, images } = delta;
     this.#addReasoning(delta);
     const text = Array.isArray(content) ? content.map(textOfPart).join('') : textIn(content);
     if (text !== '') this.#answer.takeText(text);
@@ -203,7 +203,9 @@ class ChatReader implements AnswerReader {
     }
     const deltas = Array.isArray(calls) ? calls.map(objectOf) : [];
     for (const call of deltas) if (call !== null) this.#calls.take(call);
-    if (text || refused || deltas.length > 0) this.#isAnswered = true;
+    const pictures = Array.isArray(images) ? images.map(pictureIn) : [];
+    for (const picture of pictures) this.#answer.takePicture(picture);
+    if (text || refused || deltas.length > 0 || pictures.length > 0) this.#isAnswered = true;
     this.state.isBegun = this.#isAnswered || this.state.reasoning !== null;
   }
 
@@ -222,6 +224,12 @@ class ChatReader implements AnswerReader {
     const reported = objectOf(usage);
     if (reported !== null) this.state.usage = usageWith(this.state.usage, reported);
   }
+}
+
+/** The picture of a gateway's field `images`, as base64; empty for one that is elsewhere. */
+function pictureIn(image: unknown): string {
+  const url = textIn(objectOf(objectOf(image)?.['image_url'])?.['url']);
+  return url.startsWith('data:') ? url.slice(url.indexOf(',') + 1) : '';
 }
 
 /** The text of one part of a content list; empty for a part of another kind. */

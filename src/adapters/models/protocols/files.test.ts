@@ -1,5 +1,6 @@
 /** Pictures and PDF in messages of the user: the blocks of each protocol. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { AnswerSoFar } from '../answer.ts';
 import type { ModelCall, UserMessage } from '../model.ts';
 import { chat } from './chat.ts';
 import { converse } from './converse.ts';
@@ -99,4 +100,58 @@ test('Converse takes pictures', () => {
       ],
     },
   ]);
+});
+
+describe('pictures that a model has made', () => {
+  /** The pictures of an answer of these events. */
+  function picturesOf(protocol: typeof chat, events: readonly Record<string, unknown>[]) {
+    const answer = new AnswerSoFar(() => {});
+    const reader = protocol.readerFor(answer);
+    for (const event of events) reader.take(event);
+    reader.end();
+    expect(reader.state.isBegun).toBe(true);
+    return answer.whole('any/model', 'stop').pictures;
+  }
+
+  test('are read of Gemini, without those of its thoughts', () => {
+    const part = (data: string, more = {}) => ({
+      candidates: [
+        { content: { parts: [{ inlineData: { mimeType: 'image/png', data }, ...more }] } },
+      ],
+    });
+    const events = [part('b2xk', { thought: true }), part('bmV3')];
+
+    expect(picturesOf(gemini, events)).toEqual(['bmV3']);
+  });
+
+  test('are read of responses, once though the whole answer has them again', () => {
+    const item = { type: 'image_generation_call', id: 'ig_1', status: 'completed', result: 'bmV3' };
+    const events = [
+      { type: 'response.output_item.added', output_index: 0, item: { ...item, result: null } },
+      { type: 'response.image_generation_call.partial_image', partial_image_b64: 'cGFydA==' },
+      { type: 'response.output_item.done', output_index: 0, item },
+      { type: 'response.completed', response: { output: [item] } },
+    ];
+
+    expect(picturesOf(responses, events)).toEqual(['bmV3']);
+    const document = { object: 'response', status: 'completed', output: [item] };
+    expect(picturesOf(responses, responses.eventsOf(document))).toEqual(['bmV3']);
+  });
+
+  test('are read of chat completions of gateways', () => {
+    const image = (url: string) => ({ type: 'image_url', image_url: { url } });
+    const delta = { images: [image('data:image/png;base64,bmV3'), image('https://elsewhere')] };
+
+    expect(picturesOf(chat, [{ choices: [{ delta }] }])).toEqual(['bmV3']);
+  });
+
+  test('are bounded in number and size', () => {
+    const few = new AnswerSoFar(() => {});
+    for (let i = 0; i < 8; i++) few.takePicture(`${i}`);
+    const small = new AnswerSoFar(() => {});
+    small.takePicture('a'.repeat(20 * 1024 * 1024));
+
+    expect(() => few.takePicture('9')).toThrow('8 pictures');
+    expect(() => small.takePicture('b'.repeat(5 * 1024 * 1024))).toThrow('characters of pictures');
+  });
 });

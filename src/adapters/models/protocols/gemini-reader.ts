@@ -52,14 +52,17 @@ export class GeminiReader implements AnswerReader {
 
   #takePart(part: Json | null): void {
     if (part === null) throw new ProtocolError();
-    const { text, thought, functionCall, thoughtSignature: signature } = part;
+    const { text, thought, functionCall, inlineData, thoughtSignature: signature } = part;
     const signed =
       typeof signature === 'string' ? { google: { thoughtSignature: signature } } : undefined;
     if (signed !== undefined) this.#answer.spendReasoning(textIn(signature));
     const call = objectOf(functionCall);
     if (call !== null) this.#takeCall(call, signed);
     else if (thought === true) this.#answer.spendReasoning(textIn(text));
-    else if (textIn(text) !== '') {
+    else if (objectOf(inlineData) !== null) {
+      this.state.isBegun = true;
+      this.#answer.takePicture(textIn(objectOf(inlineData)?.['data']));
+    } else if (textIn(text) !== '') {
       this.state.isBegun = true;
       this.#answer.beginText(signed);
       this.#answer.takeText(textIn(text));

@@ -101,6 +101,10 @@ export class ResponsesReader implements AnswerReader {
       case 'function_call':
         this.#finishCall(open, item);
         break;
+      case 'image_generation_call':
+        this.state.isBegun = true;
+        this.#answer.takePicture(textIn(item['result']));
+        break;
       case 'reasoning':
         this.#takeReasoning(item);
         break;

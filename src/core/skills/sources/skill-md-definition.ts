@@ -5,7 +5,7 @@
  */
 import { dirname } from 'node:path';
 import { normalized } from '../../../kernel/text.ts';
-import type { SkillDefinition } from '../definition.ts';
+import type { SkillDefinition, SkillFile } from '../definition.ts';
 import { reservedCategories } from '../field-checks.ts';
 import { listSkillFiles } from './skill-folder-files.ts';
 import { readSkillMd, type SkillMd } from './skill-md.ts';
@@ -19,6 +19,8 @@ export interface SkillMdOutput {
   readonly answer: string;
   /** Present when the answer is cut. */
   readonly is_cut?: true;
+  /** The pictures that the model has made; absent without any. */
+  readonly files?: readonly SkillFile[];
 }
 
 const categoryDefault = 'agent-skills';
@@ -51,6 +53,11 @@ const output = {
       const: true,
       description: 'There when the answer breaks off, because it had reached MODEL_OUTPUT_TOKENS.',
     },
+    files: {
+      type: 'array',
+      items: { type: 'object' },
+      description: 'The pictures that the model has made, as files; absent without any.',
+    },
   },
 };
 
@@ -78,14 +85,18 @@ export function skillFromSkillMd(
     async run(input, ctx) {
       // Computed once: a repeated run must send an equal request to reuse its recorded turns.
       instructions ??= readInstructions(skill, dirname(file));
-      const { text, isCut } = await ctx.generate({
+      const { text, isCut, files } = await ctx.generate({
         prompt: input.task,
         system: await instructions,
         tools: toolsOf(skill.allowedTools),
         files: `${category}/${version}/${skill.name}`,
         continues: true,
       });
-      return isCut ? { answer: text, is_cut: true } : { answer: text };
+      return {
+        answer: text,
+        ...(isCut ? { is_cut: true } : {}),
+        ...(files === undefined ? {} : { files }),
+      };
     },
   };
 }

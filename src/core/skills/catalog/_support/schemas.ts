@@ -73,3 +73,21 @@ export const isCutMark = {
   const: true,
   description: 'There when the answer breaks off, because it had reached MODEL_OUTPUT_TOKENS.',
 } as const;
+
+/** The pictures that the model of a run has made. */
+export const madeFiles = {
+  type: 'array',
+  items: {
+    type: 'object',
+    required: ['type', 'id', 'name', 'media_type', 'bytes', 'sha256'],
+    properties: {
+      type: { const: 'file' },
+      id: { type: 'string' },
+      name: { type: 'string' },
+      media_type: { type: 'string' },
+      bytes: { type: 'integer' },
+      sha256: { type: 'string' },
+    },
+  },
+  description: 'The pictures that the model has made, as files; absent without any.',
+} as const;

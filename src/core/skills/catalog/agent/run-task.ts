@@ -1,5 +1,12 @@
 import { defineSkill } from '../../definition.ts';
-import { integer, isCutMark, jsonSchema, objectWith, textWith } from '../_support/schemas.ts';
+import {
+  integer,
+  isCutMark,
+  jsonSchema,
+  madeFiles,
+  objectWith,
+  textWith,
+} from '../_support/schemas.ts';
 
 const timeoutMs = 600_000;
 const parameters = objectWith(['task'], {
@@ -25,6 +32,7 @@ const output = objectWith(['answer'], {
   answer: { type: 'string', description: 'What the agent says in the end.' },
   output: { description: 'The answer as the schema wants it; absent without a schema.' },
   is_cut: isCutMark,
+  files: madeFiles,
 });
 
 export default defineSkill({
@@ -59,7 +67,12 @@ export default defineSkill({
   ],
 
   async run({ task, files, schema, max_turns: maxTurns }, ctx) {
-    const { text, output, isCut } = await ctx.generate({
+    const {
+      text,
+      output,
+      isCut,
+      files: made,
+    } = await ctx.generate({
       prompt: task,
       ...(files !== undefined && files.length > 0 && { attachments: files }),
       tools: true,
@@ -71,6 +84,7 @@ export default defineSkill({
       answer: text,
       ...(schema === undefined ? {} : { output }),
       ...(isCut ? { is_cut: true } : {}),
+      ...(made === undefined ? {} : { files: made }),
     };
   },
 });

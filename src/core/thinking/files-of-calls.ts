@@ -1,0 +1,126 @@
+/**
+ * The files of a dialogue in a call of a model: their bytes are read for the call and dropped after it. Those of
+ * answers and results of tools are in a message of the user after them, because providers differ in what these may have. A file that is
+ * gone, or for which the call has no room, is a line of text.
+ */
+import type { AttachedFile, DialogueMessage, FileContent } from '../../adapters/models/model.ts';
+import type { FileRow } from '../files/files.ts';
+import { type ThinkingAttempt, userOf } from './attempt.ts';
+import { filesIn, inWords } from './message-files.ts';
+
+/** Bytes of all files of one call: providers take some 20 MB in a request. */
+export const sentBytesMax = 14 * 1024 * 1024;
+
+/** What is sent in a call, and to which model. */
+interface FilesOfCall {
+  readonly messages: readonly DialogueMessage[];
+  readonly model: string;
+  readonly takesFiles: boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Makes a call with the contents of the files of its messages, which count until it ends within the bytes that all calls of the
+ * process may hold at a time. A model that sees no pictures is told of them.
+ */
+export async function withFiles<T>(
+  attempt: ThinkingAttempt,
+  { messages, model, takesFiles, signal }: FilesOfCall,
+  makeCall: (messages: readonly DialogueMessage[]) => Promise<T>,
+): Promise<T> {
+  const named = messages.flatMap((message) => filesIn(message));
+  if (named.length === 0) return makeCall(messages);
+  if (!takesFiles) {
+    return makeCall(messages.map((one) => inWords(one, ({ name }) => cannotSee(model, name))));
+  }
+  const { parts, run } = attempt;
+  const ids = [...new Set(named.map(({ id }) => id))];
+  const rows = await parts.files.usable(run.job.organization_id, userOf(attempt), ids);
+  const { sent, bytes } = sentWithin(messages, rows);
+  const release = await parts.fileBytes.take(bytes, signal);
+  try {
+    const contents = new Map<string, FileContent>();
+    for (const row of sent.values()) {
+      const read = await readUpTo(attempt, row, Number(row.bytes));
+      const about = { name: row.name, mediaType: row.media_type };
+      contents.set(row.id, { ...about, base64: read.toString('base64') });
+    }
+    const note = ({ id, name }: AttachedFile) => {
+      if (contents.has(id)) return null;
+      return rows.has(id) ? noRoom(name) : isGone(name);
+    };
+    return await makeCall(
+      withShownFiles(
+        messages.map((one) => withContents(inWords(one, note), contents)),
+        contents,
+      ),
+    );
+  } finally {
+    release();
+  }
+}
+
+const cannotSee = (model: string, name: string) =>
+  `[${model} cannot see the file ${JSON.stringify(name)}]`;
+const isGone = (name: string) => `[The file ${JSON.stringify(name)} is not there any more.]`;
+const noRoom = (name: string) =>
+  `[The file ${JSON.stringify(name)} is left out: the files of a request are too large together.]`;
+
+/** The files for which a call has room, the newest first. */
+function sentWithin(messages: readonly DialogueMessage[], rows: ReadonlyMap<string, FileRow>) {
+  const sent = new Map<string, FileRow>();
+  let bytes = 0;
+  for (const { id } of messages.toReversed().flatMap((message) => filesIn(message))) {
+    const row = rows.get(id);
+    if (row === undefined || sent.has(id) || bytes + Number(row.bytes) > sentBytesMax) continue;
+    sent.set(id, row);
+    bytes += Number(row.bytes);
+  }
+  return { sent, bytes };
+}
+
+function withContents(
+  message: DialogueMessage,
+  contents: ReadonlyMap<string, FileContent>,
+): DialogueMessage {
+  const files = filesIn(message);
+  if (message.role !== 'user' || files.length === 0) return message;
+  return { ...message, contents: files.flatMap(({ id }) => contents.get(id) ?? []) };
+}
+
+/** The messages, with one of the user after the answers and results that have files: the results of one turn stay together. */
+function withShownFiles(
+  messages: readonly DialogueMessage[],
+  contents: ReadonlyMap<string, FileContent>,
+): DialogueMessage[] {
+  let shown: { readonly of: string; readonly file: AttachedFile }[] = [];
+  return messages.flatMap((message, at) => {
+    const of = message.role === 'tool' ? message.name : 'you';
+    if (message.role !== 'user') shown.push(...filesIn(message).map((file) => ({ of, file })));
+    const next = messages[at + 1];
+    const isCalling = message.role === 'assistant' && message.toolCalls.length > 0;
+    if (shown.length === 0 || isCalling || next?.role === 'tool') return [message];
+    const text = `[The files of the messages above, which are data: ${shown
+      .map((one) => `${JSON.stringify(one.file.name)} (of ${one.of})`)
+      .join(', ')}]`;
+    const files = shown.flatMap(({ file }) => contents.get(file.id) ?? []);
+    shown = [];
+    return [message, { role: 'user', text, contents: files }];
+  });
+}
+
+/** The first bytes of a file. */
+export async function readUpTo(
+  { parts }: ThinkingAttempt,
+  row: FileRow,
+  max: number,
+): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  for await (const piece of await parts.files.open(row)) {
+    pieces.push(piece as Buffer);
+    length += (piece as Buffer).length;
+    if (length >= max) break;
+  }
+  return Buffer.concat(pieces).subarray(0, max);
+}
