@@ -3,15 +3,26 @@ import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { askMcp } from '../support/mcp.ts';
 import { echoTool, type McpTestServer, startMcpServer } from '../support/mcp-server.ts';
 import type { Platform } from '../support/platform.ts';
+import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { acting, play, startStaged } from '../support/staged.ts';
 
 let platform: Platform;
+let storage: S3Server;
 let key: string;
 beforeAll(async () => {
-  platform = await startStaged({ environment: { SKILLS_ALLOW_CIDRS: '127.0.0.0/8' } });
+  storage = await startS3();
+  platform = await startStaged({
+    environment: {
+      SKILLS_ALLOW_CIDRS: '127.0.0.0/8',
+      ...(process.env['TEST_STORES'] === 'cluster' && storage.environment),
+    },
+  });
   key = await platform.key();
 });
-afterAll(() => platform.stop());
+afterAll(async () => {
+  await platform.stop();
+  await storage.close();
+});
 
 let made = 0;
 /** Adds a server under a name of its own. */
@@ -29,6 +40,18 @@ async function added(server: McpTestServer, fields: Record<string, unknown> = {}
     refresh: () => platform.admin('POST', `${path}/refresh`),
   };
 }
+
+const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(50, 7)]);
+const image = { type: 'image', data: png.toString('base64'), mimeType: 'image/png' };
+/** The file that an output has in place of the picture. */
+const kept = {
+  type: 'file',
+  id: expect.any(String),
+  name: 'image.png',
+  media_type: 'image/png',
+  bytes: png.length,
+  sha256: expect.any(String),
+};
 
 const wider = {
   ...echoTool,
@@ -76,7 +99,6 @@ describe('a server', () => {
   test('gives its blocks of content to MCP clients of the platform, also beside structured content', async () => {
     const server = await startMcpServer();
     const { name } = await added(server);
-    const image = { type: 'image', data: 'aGk=', mimeType: 'image/png' };
     const content = [{ type: 'text', text: 'A chart' }, image];
     const params = { name: `mcp-${name}__echo`, arguments: { text: '' } };
     const call = async () => (await askMcp(platform, key, 'tools/call', params)).result;
@@ -88,6 +110,64 @@ describe('a server', () => {
     expect((await call()).structuredContent).toEqual({ n: 2 });
   });
 
+  test('has the bytes of its blocks kept as files of the job, judged by what they are', async () => {
+    const server = await startMcpServer();
+    const { name } = await added(server);
+    const large = Buffer.concat([png, Buffer.alloc(1_500_000, 7)]);
+    const wave = Buffer.from('RIFF\0\0\0\0WAVEfmt ', 'latin1');
+    const base64 = (bytes: Buffer | string) => Buffer.from(bytes).toString('base64');
+    const page = '<!doctype html><script>alert(1)</script>';
+    const text = { type: 'resource', resource: { uri: 'note://1', text: 'Low tide.' } };
+    const link = { type: 'resource_link', uri: 'note://2', name: 'Two' };
+    const content = [
+      { type: 'image', data: base64(large), mimeType: 'image/png' },
+      { type: 'image', data: base64(page), mimeType: 'image/png' },
+      { type: 'audio', data: base64(wave), mimeType: 'audio/wav' },
+      {
+        type: 'resource',
+        resource: { uri: 'file:///srv/a%20b.bin?x=1', mimeType: 'x/y', blob: base64('\0\x01') },
+      },
+      ...[text, link],
+    ];
+    server.answers['tools/call'] = () => ({ content });
+
+    const { body: job } = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: '' });
+
+    const script = job.output.content[1];
+    expect(job.output.content).toMatchObject([
+      { type: 'file', name: 'image.png', media_type: 'image/png', bytes: large.length },
+      { type: 'file', name: 'image.png', media_type: 'text/html' },
+      { type: 'file', name: 'audio.wav', media_type: 'audio/wav' },
+      { type: 'file', name: 'a%20b.bin', media_type: 'application/octet-stream', bytes: 2 },
+      ...[text, link],
+    ]);
+    const { body: files } = await platform.request('GET', `/api/files?job_id=${job.job_id}`, {
+      key,
+    });
+    expect(files.total).toBe(4);
+    const address = (id: string) => `/api/files/${id}/content`;
+    const served = await platform.request('GET', address(script.id), { key });
+    expect(served.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+
+    const call = { name: `mcp-${name}__echo`, arguments: { text: '' } };
+    const { result } = await askMcp(platform, key, 'tools/call', call);
+
+    const anAddress = expect.stringMatching(/^\/api\/files\/[-0-9a-f]+\/content$/);
+    expect(result.content).toEqual([
+      {
+        ...{ type: 'resource_link', uri: anAddress, name: 'image.png' },
+        ...{ mimeType: 'image/png', size: large.length },
+      },
+      { type: 'resource', resource: { uri: anAddress, mimeType: 'text/html', text: page } },
+      { type: 'audio', data: base64(wave), mimeType: 'audio/wav' },
+      {
+        type: 'resource',
+        resource: { uri: anAddress, mimeType: 'application/octet-stream', blob: base64('\0\x01') },
+      },
+      ...[text, link],
+    ]);
+  });
+
   test('gives blocks beside the structured content of a tool with an output schema', async () => {
     const outputSchema = {
       ...{ type: 'object', properties: { n: { type: 'integer' } } },
@@ -95,13 +175,12 @@ describe('a server', () => {
     };
     const server = await startMcpServer([{ ...echoTool, outputSchema }]);
     const { name } = await added(server);
-    const image = { type: 'image', data: 'aGk=', mimeType: 'image/png' };
     const said = { type: 'text', text: 'A chart' };
     const structuredContent = { n: 1 };
     const again = { type: 'text', text: '{ "n": 1 }' };
     server.answers['tools/call'] = () => ({ content: [again, said, image], structuredContent });
     const { body: job } = await platform.run(key, `mcp-${name}/v1.0/echo`, { text: '' });
-    expect(job.output).toEqual({ n: 1, _content: [said, image] });
+    expect(job.output).toEqual({ n: 1, _content: [said, kept] });
     const params = { name: `mcp-${name}__echo`, arguments: { text: '' } };
     const { result } = await askMcp(platform, key, 'tools/call', params);
     const text = { type: 'text', text: '{"n":1}' };

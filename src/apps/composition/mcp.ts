@@ -14,7 +14,7 @@ export function registerMcp(
   { parts, slices, state: { stopping }, http }: Routed,
   admission: Admission,
 ): void {
-  const { context, skills, agents, agentChanges, approvals } = slices;
+  const { context, skills, agents, agentChanges, approvals, files } = slices;
   const { execution, jobs } = slices.jobs;
   const { config, log } = context;
   const hosts = new Hosts(config.publicUrl, config.mcpHosts, config.corsOrigins);
@@ -22,7 +22,7 @@ export function registerMcp(
   const admitted = new StreamAdmission(http.streams, isStillValid, stopping, log);
   const { version, executors, encryptionKey, adminSecret } = parts;
   const process = { version, executors, secret: encryptionKey ?? adminSecret, stopping };
-  const served = { skills, agents, agentChanges, approvals, execution, jobs };
+  const served = { skills, agents, agentChanges, approvals, files, execution, jobs };
   mcpMetadataRoutes(target, config.publicUrl, hosts);
   guarded(target, '/mcp', refuseHosts(hosts, admission.hook), http.unmatched, (scope) =>
     mcpRoutes(scope, new LazyEndpoint(context, served, process), admitted),

@@ -4,6 +4,8 @@
  * client may do; `Execution` does.
  */
 
+import type { Context } from '../../core/context/context.ts';
+import type { Files } from '../../core/files/files.ts';
 import type { AcceptedJob } from '../../core/jobs/accept.ts';
 import type { Execution } from '../../core/jobs/execute.ts';
 import type { Jobs } from '../../core/jobs/jobs.ts';
@@ -11,6 +13,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Approvals } from '../approvals/approvals.ts';
 import type { ClientNotices, Progress } from './client-notices.ts';
+import { ResultFiles } from './result-files.ts';
 import type { EndedJob } from './results.ts';
 import type { SkillTool } from './tools.ts';
 
@@ -50,18 +53,21 @@ export interface CallSlices {
   readonly execution: Execution;
   readonly jobs: Jobs;
   readonly approvals: Approvals;
+  readonly files: Files;
 }
 
 /** The jobs of calls of tools. */
 export class ToolCalls {
   readonly jobs: Jobs;
   readonly approvals: Approvals;
+  readonly files: ResultFiles;
   readonly #execution: Execution;
 
-  constructor({ execution, jobs, approvals }: CallSlices) {
+  constructor({ config }: Context, { execution, jobs, approvals, files }: CallSlices) {
     this.#execution = execution;
     this.jobs = jobs;
     this.approvals = approvals;
+    this.files = new ResultFiles(files, config.publicUrl);
   }
 
   /** Accepts the job of a call. */

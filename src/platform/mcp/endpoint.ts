@@ -95,7 +95,7 @@ function partsOf(context: Context, slices: McpSlices, process: McpProcess): Serv
   const { skills, agents } = slices;
   const keyFor = (use: string) =>
     Buffer.from(hkdfSync('sha256', process.secret, '', `skillwright mcp ${use}`, 32));
-  const calls = new ToolCalls(slices);
+  const calls = new ToolCalls(context, slices);
   const keptMs = context.config.retentionDays * dayMs;
   return {
     list: new ToolList(skills, agents),

@@ -1,8 +1,10 @@
 /** A job as the result of a tool's call. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
+import { filesNamedIn } from '../../core/files/references.ts';
 import type { jobView } from '../../core/jobs/job-views.ts';
 import type { Issue, RunErrorCode } from '../../kernel/errors.ts';
 import { type Json, objectOf } from '../../kernel/json.ts';
+import { type Block, withFileBlocks } from './result-files.ts';
 import { besideField, outputSchemaOf, type ResultSkill } from './tools.ts';
 
 const internalError = -32_603;
@@ -25,8 +27,15 @@ export function errorOf({ error, ...job }: EndedJob) {
   };
 }
 
-/** The result of a job that has ended. A failed skill is a result too: the model reads why. */
-export function resultOf(skill: ResultSkill | undefined, job: EndedJob): CallToolResult {
+/**
+ * The result of a job that has ended, with blocks for the files that its output names. A failed skill is a result too: the
+ * model reads why.
+ */
+export function resultOf(
+  skill: ResultSkill | undefined,
+  job: EndedJob,
+  files: ReadonlyMap<string, Block>,
+): CallToolResult {
   const _meta = jobMeta(job);
   if (job.status !== 'completed') {
     const { code = 'cancelled', message = 'The job was cancelled' } = job.error ?? {};
@@ -36,20 +45,24 @@ export function resultOf(skill: ResultSkill | undefined, job: EndedJob): CallToo
     };
   }
   const { output } = job;
-  if (skill?.mcp?.content === true) return { ...blocksOf(output), _meta };
-  if (skill?.mcp?.content === 'beside') return { ...besideOf(output), _meta };
+  if (skill?.mcp?.content === true) return { ...blocksOf(output, files), _meta };
+  if (skill?.mcp?.content === 'beside') return { ...besideOf(output, files), _meta };
   const text = typeof output === 'string' ? output : JSON.stringify(output);
   const isStructured = outputSchemaOf(skill) !== undefined || objectOf(output) !== null;
-  const content = [{ type: 'text' as const, text }];
+  const content = [{ type: 'text' as const, text }, ...files.values()];
   return { content, ...(isStructured ? { structuredContent: output as Json } : {}), _meta };
 }
 
 /** An output with blocks beside it. */
-function besideOf(output: unknown): Pick<CallToolResult, 'content' | 'structuredContent'> {
+function besideOf(
+  output: unknown,
+  files: ReadonlyMap<string, Block>,
+): Pick<CallToolResult, 'content' | 'structuredContent'> {
   const { [besideField]: blocks, ...structuredContent } = objectOf(output) ?? {};
   const text = { type: 'text' as const, text: JSON.stringify(structuredContent) };
-  const others = Array.isArray(blocks) ? (blocks as CallToolResult['content']) : [];
-  return { content: [text, ...others], structuredContent };
+  const others = Array.isArray(blocks) ? withFileBlocks(blocks, files) : [];
+  const named = filesNamedIn(structuredContent).flatMap((id) => files.get(id) ?? []);
+  return { content: [text, ...others, ...named], structuredContent };
 }
 
 /** A result that tells the model what went wrong. */
@@ -62,7 +75,10 @@ export function errorResult(text: string, details: readonly Issue[] = []): CallT
  * An output that is `{ content }` with blocks, or `{ content, structuredContent }`, as the result that it says; any other
  * one as structured content. The SDK refuses a result whose blocks are malformed.
  */
-function blocksOf(output: unknown): Pick<CallToolResult, 'content' | 'structuredContent'> {
+function blocksOf(
+  output: unknown,
+  files: ReadonlyMap<string, Block>,
+): Pick<CallToolResult, 'content' | 'structuredContent'> {
   const fields = objectOf(output);
   const { content, structuredContent } = fields ?? {};
   if (!Array.isArray(content)) {
@@ -71,7 +87,7 @@ function blocksOf(output: unknown): Pick<CallToolResult, 'content' | 'structured
   }
   const structured = objectOf(structuredContent);
   return {
-    content: content as CallToolResult['content'],
+    content: withFileBlocks(content, files),
     ...(structured === null ? {} : { structuredContent: structured }),
   };
 }

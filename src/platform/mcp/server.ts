@@ -229,7 +229,9 @@ export class RequestServer {
       notices: new ClientNotices(ctx, isModern),
       asks: isModern && canAnswer(caller, capabilities) ? canAsk(capabilities) : undefined,
     });
-    if (followed?.kind === 'ended') return endOf(tool, followed.job);
+    if (followed?.kind === 'ended') {
+      return await this.#endOf(caller.organizationId, tool, followed.job);
+    }
     if (followed?.kind === 'asks') {
       const { state, inputRequests } = questionsAsked(jobId, followed.questions, refusals);
       return inputRequired({ inputRequests, requestState: await states.mint(state, ctx) });
@@ -242,11 +244,11 @@ export class RequestServer {
       { error: 'service_unavailable', job_id: jobId },
     );
   }
-}
 
-/** The result of a job that has ended; throws where the platform has failed. */
-function endOf({ skill }: SkillTool, job: EndedJob): CallToolResult {
-  const error = errorOf(job);
-  if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
-  return resultOf(skill, job);
+  /** The result of a job that has ended; throws where the platform has failed. */
+  async #endOf(organizationId: string, { skill }: SkillTool, job: EndedJob) {
+    const error = errorOf(job);
+    if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
+    return resultOf(skill, job, await this.#parts.calls.files.blocksOf(organizationId, job));
+  }
 }

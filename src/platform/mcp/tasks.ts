@@ -56,7 +56,8 @@ export class Tasks {
         const error = errorOf(job);
         if (error !== undefined) return { ...task, status: 'failed', error };
         const skill = this.#skills.definition(...lookupOf(organizationId, job));
-        return { ...task, status: 'completed', result: resultOf(skill, job) };
+        const files = await this.#calls.files.blocksOf(organizationId, job);
+        return { ...task, status: 'completed', result: resultOf(skill, job, files) };
       }
       default: {
         const inputRequests = await this.#questionsOf(caller, capabilities, job.job_id);

@@ -10,6 +10,7 @@ import type {
 import type { Json } from '../../../kernel/json.ts';
 import type { CalledTool, RemoteSource } from '../remote-kind.ts';
 import type { RemoteRun } from '../remote-run.ts';
+import { withKeptFiles } from './kept-files.ts';
 import {
   answersOf,
   inputRequired,
@@ -50,9 +51,11 @@ export class ToolCall {
       const result = putBack(await this.#request(client));
       if (inputRequired(result)) return questionsOf(result, this.#place);
       if (this.#tool.name === readResource) {
-        return { contents: (result as { contents: unknown }).contents };
+        const { contents } = result as { contents: unknown };
+        return await withKeptFiles(this.run, { contents });
       }
-      return outputOf(this.#tool, result as CallToolResult, (line) => this.run.log(line));
+      const log = (line: string) => this.run.log(line);
+      return await withKeptFiles(this.run, outputOf(this.#tool, result as CallToolResult, log));
     } catch (error) {
       const questions = questionsInFault(error, this.#place);
       if (questions === undefined) throw error;
