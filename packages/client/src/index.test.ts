@@ -29,7 +29,13 @@ function clientOf(answers: Scripted[], options: Partial<ClientOptions> = {}) {
     fetch: async (url, init) => {
       init?.signal?.throwIfAborted();
       const headers = new Headers(init?.headers);
-      const body: unknown = init?.body === undefined ? undefined : JSON.parse(String(init.body));
+      const given = init?.body;
+      const body: unknown =
+        given === undefined
+          ? undefined
+          : given instanceof Blob
+            ? await given.text()
+            : JSON.parse(String(given));
       const request = `${init?.method} ${String(url).replace('http://platform', '')}`;
       calls.push({ request, headers, body, at: Date.now() - begun });
       const answer = answers.shift() ?? new TypeError('nothing is left to answer');
@@ -399,4 +405,35 @@ test('request reaches any operation, those below /admin with the admin secret', 
     ['http://platform/api/jobs?limit=5', 'accept', 'x-api-key'],
     ['http://platform/admin/api-keys/k', 'accept', 'authorization'],
   ]);
+});
+
+test('files are sent and read as their bytes, and a refusal for now is sent again', async () => {
+  const file = { id: 'f1', name: 'a b.txt' };
+  const { client, calls } = clientOf([
+    refusal(429, 'rate_limit_exceeded', { 'retry-after': '1' }),
+    Response.json(file, { status: 201 }),
+    new Response(new Uint8Array([1, 2, 3])),
+  ]);
+
+  const kept = await settled(client.files.upload('hällo', { name: 'a b.txt', userId: 'ada' }));
+  const read = await settled(client.files.content('f1'));
+
+  expect(kept).toEqual(file);
+  expect(read).toEqual(new Uint8Array([1, 2, 3]));
+  expect(calls.map(({ request, body }) => [request, body])).toEqual([
+    ['POST /api/files?name=a+b.txt', 'hällo'],
+    ['POST /api/files?name=a+b.txt', 'hällo'],
+    ['GET /api/files/f1/content', undefined],
+  ]);
+  expect(calls[1]?.headers.get('content-type')).toBe('application/octet-stream');
+  expect(calls[1]?.headers.get('x-user-id')).toBe('ada');
+});
+
+test('a file that may have been kept is not sent again after a fault', async () => {
+  const { client, calls } = clientOf([fault()]);
+
+  const failed = await settled(client.files.upload(new Blob(['x'])));
+
+  expect(failed).toMatchObject({ code: 'unreachable' });
+  expect(calls).toHaveLength(1);
 });

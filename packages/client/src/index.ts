@@ -2,6 +2,7 @@
 import { ErasureHeldError, eraseAll } from './erase-user.ts';
 import { JobFailedError, SkillwrightError } from './errors.ts';
 import { readEvents, type StreamedEvent } from './event-stream.ts';
+import { type FileTransfers, fileTransfers } from './files.ts';
 import { isFinal } from './follow.ts';
 import { type Api, operationTable, type WebhookEvent } from './generated/operations.ts';
 import { handleOf, type JobHandle, type RunOptions, run, type StartedJob, start } from './jobs.ts';
@@ -14,6 +15,7 @@ import { verifyWebhook, WebhookVerificationError } from './webhooks.ts';
 export type { ErasedUserData } from './erase-user.ts';
 export type { ErrorCode, Issue, JobErrorCode } from './errors.ts';
 export type { StreamedEvent } from './event-stream.ts';
+export type { UploadOptions } from './files.ts';
 export type { FollowOptions, JobEvent } from './follow.ts';
 export type { components } from './generated/schema.ts';
 export type { Job, ListedJob } from './jobs.ts';
@@ -77,7 +79,7 @@ export interface ClientOptions {
 /** The output that a caller names, else the one that its skill is known to have. */
 type Result<Output, Id> = [Output] extends [never] ? OutputOf<Id> : NoInfer<Output>;
 
-export interface Client extends Omit<Api, 'webhooks'> {
+export interface Client extends Omit<Api, 'webhooks' | 'files'> {
   /**
    * Runs a skill, named `category/version/name`, waits for the end of its job and gives its output. Where skills have
    * types, the compiler knows no other names; `run<Output, string>` takes any.
@@ -101,6 +103,7 @@ export interface Client extends Omit<Api, 'webhooks'> {
   request<Answer = unknown>(request: ApiRequest): Promise<Answer>;
   /** The server-sent events of one connection, until it ends; `last-event-id` as a header resumes a stream. */
   stream(request: ApiRequest): AsyncIterable<StreamedEvent>;
+  readonly files: Api['files'] & FileTransfers;
   readonly webhooks: Api['webhooks'] & {
     /** `verifyWebhook`. */
     readonly verify: typeof verifyWebhook;
@@ -132,6 +135,7 @@ export function createClient(options: ClientOptions): Client {
     start(deps, { skill, input, options: runOptions });
   return {
     ...api,
+    files: { ...api.files, ...fileTransfers(deps) },
     webhooks: { ...api.webhooks, verify: verifyWebhook },
     run: runSkill,
     start: startSkill,

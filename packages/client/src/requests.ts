@@ -43,6 +43,8 @@ export interface ApiRequest {
   /** Undefined values are left out. */
   readonly query?: Readonly<Record<string, unknown>> | undefined;
   readonly body?: unknown;
+  /** A body that is no JSON. */
+  readonly bytes?: Blob | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   /** What it carries; by default what its path needs. */
   readonly credential?: Credential;
@@ -113,7 +115,16 @@ export function mayPass(error: unknown, isSafe: boolean): error is SkillwrightEr
 /** Sends the request once; throws for everything but a success. Its body has not been read. */
 export async function sendOnce(
   deps: RequestsDeps,
-  { method, path, query, body, headers, signal, credential = credentialOf(path) }: ApiRequest,
+  {
+    method,
+    path,
+    query,
+    body,
+    bytes,
+    headers,
+    signal,
+    credential = credentialOf(path),
+  }: ApiRequest,
   timeout: AbortSignal = AbortSignal.timeout(deps.timeoutMs),
 ): Promise<Response> {
   try {
@@ -123,9 +134,11 @@ export async function sendOnce(
         accept: 'application/json',
         ...credentialHeaders(deps, credential),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(bytes === undefined ? {} : { 'content-type': 'application/octet-stream' }),
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(bytes === undefined ? {} : { body: bytes }),
       // A redirect would take the key to another place.
       redirect: 'manual',
       // The platform knows no cookies of other pages.
