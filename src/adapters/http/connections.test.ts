@@ -6,9 +6,10 @@ import { openRaw } from '../../../test/support/raw-http.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { createLogger } from '../../kernel/log.ts';
 import { ClientAddresses } from './client-address.ts';
-import { type ConnectionLimits, countByKey } from './connections.ts';
+import { allowLongBody, type ConnectionLimits, countByKey } from './connections.ts';
 import { Metrics } from './metrics.ts';
-import { createServer } from './server.ts';
+import { leaveBodiesUnread, receiveFile } from './receive-file.ts';
+import { createServer, type Server } from './server.ts';
 
 const mebibyte = 1024 * 1024;
 /** More than the sockets of both sides take. */
@@ -62,6 +63,19 @@ async function started(limits: Partial<ConnectionLimits>, clients?: ClientAddres
     await late;
     return { late: true };
   });
+  server.register((scope, _options, done) => {
+    leaveBodiesUnread(scope as unknown as Server);
+    scope.post('/file', async (request, reply) => {
+      allowLongBody(request.raw);
+      begun++;
+      return receiveFile(request, reply, async ({ bytes }) => {
+        let length = 0;
+        for await (const piece of bytes) length += piece.length;
+        return { length };
+      }).finally(() => gone++);
+    });
+    done();
+  });
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   cleanups.push(() => {
     answerLate();
@@ -88,6 +102,23 @@ function unreading(url: string, bytes: string): Socket {
   cleanups.push(() => socket.destroy());
   return socket;
 }
+
+test('a file that does not arrive in its time is refused, and its route notices', async () => {
+  const { url, begun, gone } = await started({ uploadMs: 300 });
+  const slow = openRaw(url);
+  const whole = openRaw(url);
+  const head = 'POST /file HTTP/1.1\r\nHost: x\r\ncontent-length: 4\r\n\r\n';
+  whole.send(`${head}abcd`);
+  slow.send(`${head}ab`);
+
+  const [kept] = await whole.answers(1);
+  const [late] = await slow.closed();
+
+  expect(kept).toMatchObject({ status: 200, body: { length: 4 } });
+  expectRefusal(late!, 408, 'validation_error');
+  await waitFor(() => begun() === 2 && gone() === 2, { describe: 'the body has ended' });
+  whole.destroy();
+});
 
 test('a client that takes nothing of its answer is cut', async () => {
   const { url, open, begun } = await started({ stallMs: 300 });
