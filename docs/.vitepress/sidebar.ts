@@ -45,6 +45,7 @@ const groups: readonly Group[] = [
     'Agents',
     [
       ['Agents that think', '/agents'],
+      ['Agents: reference', '/agents-reference'],
       ['Guards', '/guards'],
       ['A chat in your product', '/chat'],
       ['When it fails', '/when-it-fails'],

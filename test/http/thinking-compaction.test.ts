@@ -1,4 +1,4 @@
-/** Long conversations: earlier messages are summarized before the model's window is full (docs/agents.md). */
+/** Long conversations: earlier messages are summarized before the model's window is full (docs/agents-reference.md). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { inTurn, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
 import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';

@@ -95,12 +95,24 @@ async function printedBy(blocks: readonly string[]): Promise<string[]> {
     .map((text) => text.trim());
 }
 
-test('the commands of the page on agents create one, run tasks, follow one and continue it', async () => {
-  const commands = blocksOf(page('agents'), 'sh').filter((block) => !block.includes('npm start'));
+test('the commands of the pages on agents create one, run tasks, follow one and continue it', async () => {
+  const guide = blocksOf(page('agents'), 'sh').filter((block) => !block.includes('npm start'));
+  const [changes = '', setting = '', standingIn = '', following = ''] = blocksOf(
+    page('agents-reference'),
+    'sh',
+  );
 
-  const printed = await printedBy(commands);
+  const printed = await printedBy([
+    ...guide.slice(0, 2),
+    setting,
+    standingIn,
+    changes,
+    ...guide.slice(2),
+    following,
+    ...blocksOf(page('guards'), 'sh'),
+  ]);
   const [agent, values, settings, fallbacks, versions, task, withSchema, trial] = printed;
-  const [called, asking, stream = '', goneOn] = printed.slice(8);
+  const [called, asking, goneOn, stream = '', guarded] = printed.slice(8);
 
   expect(JSON.parse(agent ?? '')).toMatchObject({ id: 'harbour', model: null });
   expect(JSON.parse(values ?? '')).toMatchObject({ variables: { company: 'Harbour Ltd' } });
@@ -130,6 +142,9 @@ test('the commands of the page on agents create one, run tasks, follow one and c
     id: 'harbour',
     approvals: ['web/v1.0/http-request', 'web/v1.0/fetch-page'],
   });
+  expect(JSON.parse(guarded ?? '')).toMatchObject({
+    guards: [{ on: ['message', 'tool_result'] }, { on: ['message', 'answer'] }],
+  });
   for (const type of ['status', 'tool_call', 'tool_result', 'token', 'message']) {
     expect(stream).toContain(`\nevent: ${type}\n`);
   }
@@ -153,7 +168,7 @@ test('the commands of the page on failures show a job, its steps and its events'
 
 describe('the stream that the page on agents shows', () => {
   test('has the events of a real one, in their order and with their fields', async () => {
-    const [shown = ''] = blocksOf(page('agents'), '', 'Event stream');
+    const [shown = ''] = blocksOf(page('agents-reference'), '', 'Event stream');
     await tenant.post('/api/agents', { id: 'counter', skills: ['text/*'] });
     const named = { 'x-agent-id': 'counter' };
     const id = await tenant.start('agent/v1.0/run-task', { task: 'Count.' }, named);
