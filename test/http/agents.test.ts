@@ -47,6 +47,7 @@ const full = {
     },
     { tools: '*', then: 'ask' },
   ],
+  guards: [],
   agents: [],
   metadata: { team: 'care', nested: { deep: [1, null, 'x'] }, '': '' },
 };

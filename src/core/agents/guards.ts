@@ -51,7 +51,7 @@ export interface TextToGuard {
 
 /** The input of a guard's skill: the text, what it is where the skill's schema has fields for that, and the guard's own fields. */
 export function guardInput(
-  { parameters }: Pick<Skill, 'parameters'>,
+  { parameters }: Skill,
   { input }: Guard,
   { text, on, tool }: TextToGuard,
 ): Record<string, unknown> {

@@ -64,11 +64,15 @@ export interface DialogueEntry extends NewMessage {
   readonly isSummary?: boolean;
 }
 
-/** A message that was held until guards had seen it. */
-export interface ReleasedMessage {
+/** A message that was held until guards had seen it, by the step in which it resulted. */
+export interface ReleasedMessage extends Release {
   readonly conversation_id: string;
-  /** The step in which it resulted. */
   readonly job_id: string;
+}
+
+/** What becomes of a held message. */
+export interface Release {
+  /** The number of the step. */
   readonly n: number;
   readonly content: string;
   /** JSON: the message as a model takes it; null for one that no model is shown. */

@@ -1,7 +1,7 @@
 /** What guards do, in the journal of a claim: their steps, and the messages that are held until they have seen them. */
 import type { AssistantMessage, ToolMessage } from '../../adapters/models/model.ts';
 import type { GuardVerdict } from '../agents/guards.ts';
-import { changeTask, type ReleasedMessage, releaseMessage } from '../conversations/record.ts';
+import { changeTask, type Release, releaseMessage } from '../conversations/record.ts';
 import { nextStep } from '../journal/journal-steps.ts';
 import {
   endGuardStep,
@@ -97,7 +97,7 @@ export async function findReplacement({ job, journal }: Generations, n: number) 
 /** Records a held message as its guards have passed it; `whole` is the result of a tool that is longer than its message. */
 export function recordRelease(
   { job, journal }: Generations,
-  message: Pick<ReleasedMessage, 'n' | 'content' | 'data' | 'isDialogue'>,
+  message: Release,
   whole?: string | null,
 ): Promise<void> {
   const { id: job_id, conversation_id } = job;

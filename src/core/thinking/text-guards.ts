@@ -49,7 +49,12 @@ export interface GuardStep {
 }
 
 /** What a guard has said about a text. */
-type Verdict = Pick<GuardVerdict, 'action' | 'reason'> & { readonly text?: string };
+interface Verdict {
+  readonly action: GuardAction | null;
+  readonly reason: string | null;
+  /** In place of the one that it was given. */
+  readonly text?: string;
+}
 type Outcome = Verdict | { readonly error: StepError };
 
 /** The generation whose texts are guarded. */
