@@ -108,6 +108,11 @@ const sameOnCluster = [
   ...['idle-executors', 'fair-share'],
   // contracts/skill-settings and credentials; it moves the clock.
   'skill-settings-used',
+  // What is sent to which model, and what is refused before; contracts/keys-and-agents, jobs-accept, thinking-journal.
+  ...['agent-settings', 'agent-trials', 'fallback-models', 'instruction-values'],
+  ...['model-abilities', 'thinking-responses', 'thinking-too-long'],
+  // Files of a directory of data, and lines of the log.
+  'webhook-trigger-secrets',
 ].map((name) => `test/http/${name}.test.ts`);
 /** What finds more the longer it runs: `npm run soak` (test/support/soak.ts). */
 const soakOnly = ['test/faults/{alerts,cluster-chaos,executable,first-start,packages}.test.ts'];

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectInvalid } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
-import { embeddedTest } from '../support/platform.ts';
 import { answering, callingTools } from '../support/scripted-provider.ts';
 import { linesFile } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -185,47 +184,44 @@ describe('variables', () => {
   });
 });
 
-embeddedTest(
-  'the date is of the first turn, at the end, and kept for the run over days',
-  async () => {
-    const clock = manualClock('2026-01-01T23:30:00.000Z');
-    const own = await startThinkers({ clock });
-    try {
-      const effect = 'staged/v1.0/effect';
-      const thinker = await newThinker(own.platform, {
-        instructions: 'Today is {{date}}. Be brief.',
-        variables: { time_zone: 'Europe/Berlin' },
-        skills: ['staged/*'],
-        approvals: [effect],
-      });
-      const input = { log: linesFile() };
-      own.provider.script(callingTools([{ name: toolNamed(effect), input }], 'Done.'));
-      const jobId = await thinker.begin('Go');
-      const approval = await waitFor(
-        async () => (await thinker.get(`/api/approvals?job_id=${jobId}`)).body.data[0],
-        { describe: () => 'the approval' },
-      );
-      await thinker.jobIn(jobId, 'waiting');
-      clock.advance(2 * 86_400_000);
+test('the date is of the first turn, at the end, and kept for the run over days', async () => {
+  const clock = manualClock('2026-01-01T23:30:00.000Z');
+  const own = await startThinkers({ clock });
+  try {
+    const effect = 'staged/v1.0/effect';
+    const thinker = await newThinker(own.platform, {
+      instructions: 'Today is {{date}}. Be brief.',
+      variables: { time_zone: 'Europe/Berlin' },
+      skills: ['staged/*'],
+      approvals: [effect],
+    });
+    const input = { log: linesFile() };
+    own.provider.script(callingTools([{ name: toolNamed(effect), input }], 'Done.'));
+    const jobId = await thinker.begin('Go');
+    const approval = await waitFor(
+      async () => (await thinker.get(`/api/approvals?job_id=${jobId}`)).body.data[0],
+      { describe: () => 'the approval' },
+    );
+    await thinker.jobIn(jobId, 'waiting');
+    clock.advance(2 * 86_400_000);
 
-      await thinker.post(`/api/approvals/${approval.approval_id}/approve`, {});
-      await thinker.jobIn(jobId, 'completed');
+    await thinker.post(`/api/approvals/${approval.approval_id}/approve`, {});
+    await thinker.jobIn(jobId, 'completed');
 
-      const [first, second] = own.provider.requests;
-      expect(first?.system).toMatch(/^Today is the date that stands at the end\. Be brief\.\n/);
-      expect(first?.system).toMatch(
-        /\n\nThe date is 2026-01-02 \(Friday\), in the time zone Europe\/Berlin\.$/,
-      );
-      expect(second?.system).toBe(first?.system);
+    const [first, second] = own.provider.requests;
+    expect(first?.system).toMatch(/^Today is the date that stands at the end\. Be brief\.\n/);
+    expect(first?.system).toMatch(
+      /\n\nThe date is 2026-01-02 \(Friday\), in the time zone Europe\/Berlin\.$/,
+    );
+    expect(second?.system).toBe(first?.system);
 
-      own.provider.script(answering('Later.'));
-      await thinker.task('Next');
-      const last = own.provider.requests.at(-1)?.system ?? '';
-      expect(last).toContain('The date is 2026-01-04 (Sunday)');
-      // All that comes before the date is the same on all days.
-      expect(last.split('The date is ')[0]).toBe(first?.system.split('The date is ')[0]);
-    } finally {
-      await own.stop();
-    }
-  },
-);
+    own.provider.script(answering('Later.'));
+    await thinker.task('Next');
+    const last = own.provider.requests.at(-1)?.system ?? '';
+    expect(last).toContain('The date is 2026-01-04 (Sunday)');
+    // All that comes before the date is the same on all days.
+    expect(last.split('The date is ')[0]).toBe(first?.system.split('The date is ')[0]);
+  } finally {
+    await own.stop();
+  }
+});

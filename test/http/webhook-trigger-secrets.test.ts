@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
-import { embeddedTest, startPlatform } from '../support/platform.ts';
+import { startPlatform } from '../support/platform.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
 import { newTenant } from '../support/tenant.ts';
 
@@ -50,28 +50,25 @@ async function useEverywhere(platform: PlatformProcess): Promise<string> {
   return token;
 }
 
-embeddedTest(
-  'a token is in no file of the database, no log line, and not in /metrics',
-  async () => {
-    const platform = await startProcess(dataDir, { LOG_LEVEL: 'trace', EXECUTORS: '1' });
+test('a token is in no file of the database, no log line, and not in /metrics', async () => {
+  const platform = await startProcess(dataDir, { LOG_LEVEL: 'trace', EXECUTORS: '1' });
 
-    const token = await useEverywhere(platform);
+  const token = await useEverywhere(platform);
 
-    const metrics = (await platform.request('GET', '/metrics')).text;
-    await platform.stop();
-    for (const text of [metrics, platform.output()]) {
-      expect(text).not.toContain(token);
-      expect(text).not.toContain(token.slice(4));
-      expect(text).not.toContain(signing_secret);
-    }
-    const files = readdirSync(dataDir);
-    expect(files).toContain('skillwright.db');
-    for (const name of files) {
-      expect(readFileSync(join(dataDir, name)).includes(token.slice(4)), name).toBe(false);
-    }
-    expect(metrics).toMatch(/path="\/api\/webhooks\/agent\/:webhookToken",status="202"/);
-  },
-);
+  const metrics = (await platform.request('GET', '/metrics')).text;
+  await platform.stop();
+  for (const text of [metrics, platform.output()]) {
+    expect(text).not.toContain(token);
+    expect(text).not.toContain(token.slice(4));
+    expect(text).not.toContain(signing_secret);
+  }
+  const files = readdirSync(dataDir);
+  expect(files).toContain('skillwright.db');
+  for (const name of files) {
+    expect(readFileSync(join(dataDir, name)).includes(token.slice(4)), name).toBe(false);
+  }
+  expect(metrics).toMatch(/path="\/api\/webhooks\/agent\/:webhookToken",status="202"/);
+});
 
 test('a failure at a call is logged without its token', async () => {
   const lines: string[] = [];
