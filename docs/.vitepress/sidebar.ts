@@ -48,6 +48,7 @@ const groups: readonly Group[] = [
       ['Agents: reference', '/agents-reference'],
       ['Guards', '/guards'],
       ['A chat in your product', '/chat'],
+      ['What was sent', '/prompts'],
       ['When it fails', '/when-it-fails'],
       ['Memory', '/memories'],
       ['Files', '/files'],

@@ -219,6 +219,7 @@ describe.each(await engines())('on $name', (engine) => {
         profile: null,
         priority: null,
         max_concurrency: null,
+        keep_prompts: false,
         version: 1,
         skills: ['web/*'],
         approvals: [],

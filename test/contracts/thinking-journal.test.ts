@@ -2,9 +2,15 @@ import { describe, expect, test } from 'vitest';
 import type { Usage } from '../../src/adapters/models/model.ts';
 import { nothingReported } from '../../src/adapters/models/model.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
+import { PromptSettings } from '../../src/core/journal/prompts/prompt-settings.ts';
+import { bytesKept } from '../../src/core/journal/prompts/prompts.store.ts';
+import { promptOfStep } from '../../src/core/journal/prompts/read-prompts.ts';
+import { removeSteps } from '../../src/core/journal/steps.ts';
 import type { PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
 import { replaceBudget } from '../../src/core/usage/usage.store.ts';
+import { dayMs } from '../../src/kernel/clock.ts';
 import { insertRuns, newRun } from '../../src/platform/schedules/runs.store.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import {
   asked,
@@ -17,12 +23,117 @@ import {
   stepsOf,
   thinkingWorld,
   usageRows,
+  type World,
   wanted,
 } from '../support/thinking-journal.ts';
 
 const unlimited = { tokens_per_month: null, cost_per_day: null, cost_per_month: null };
 
 describe.each(await engines())('on $name', (engine) => {
+  describe('what a call is sent', () => {
+    const sending = (text: string, turn = 1) => ({
+      turn,
+      sends: (output: number) => ({
+        model,
+        max_tokens: output,
+        messages: Array.from({ length: turn }, (_, i) => ({
+          role: 'user',
+          content: `${text} ${i}`,
+        })),
+      }),
+    });
+    const prompt = ({ database }: World, jobId: string, n: number) =>
+      promptOfStep(database, jobId, n, 'whole');
+    const keptBytes = ({ database }: World) => bytesKept(database.read, 'default');
+    const long = 'x'.repeat(10_000);
+
+    test('is kept in the commit of its step, with the tokens that the budget leaves it', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      const journal = world.journalOf(job);
+
+      await begun(journal, sending(long));
+      await begun(journal, { ...sending(long, 2), generation: 'other' });
+      await begun(journal, sending(long, 3));
+
+      const bodies = [1, 2, 3].map((turn) => sending(long, turn).sends(50));
+      for (const [i, body] of bodies.entries()) {
+        const kept = await prompt(world, job.id, i + 1);
+        expect(kept).toMatchObject({ state: 'kept', body, since_step: i === 2 ? 1 : null });
+        expect(kept.bytes).toBe(Buffer.byteLength(JSON.stringify(body)));
+      }
+      // Each of the three messages is stored once.
+      expect(await keptBytes(world)).toBeLessThan(31_000);
+      expect(await keptBytes(world)).toBeGreaterThan(30_000);
+    });
+
+    test('goes on from what an earlier claim has kept', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      await begun(world.journalOf(job), sending(long, 3));
+      const before = await keptBytes(world);
+      const later = world.journalOf(await world.lose(job));
+
+      await begun(later, sending(long, 3));
+
+      expect(await prompt(world, job.id, 2)).toMatchObject({ body: sending(long, 3).sends(50) });
+      expect((await keptBytes(world)) - before).toBeLessThan(300);
+    });
+
+    test('of more than 4 MiB, or of which no request can be made, is not kept, and the step says so', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      const journal = world.journalOf(job);
+
+      await begun(journal, sending('x'.repeat(4 * 1024 * 1024)));
+      await begun(journal, { sends: null });
+      await begun(journal, {});
+
+      const states = [1, 2, 3].map(async (n) => (await prompt(world, job.id, n)).state);
+      expect(await Promise.all(states)).toEqual(['too_large', 'not_sent', 'off']);
+      expect(await keptBytes(world)).toBe(0);
+    });
+
+    test('is not kept beyond what the organization may have, also by calls that begin at once', async () => {
+      const world = await thinkingWorld(engine);
+      const config = { ...contextOf(world).config, promptsMaxMb: 1 };
+      const jobs = await Promise.all(Array.from({ length: 8 }, () => world.claimed()));
+      const text = 'x'.repeat(250_000);
+
+      await Promise.all(jobs.map((job) => begun(world.journalOf(job, { config }), sending(text))));
+
+      const kept = await Promise.all(jobs.map(({ id }) => prompt(world, id, 1)));
+      const states = kept.map(({ state }) => state).toSorted();
+      expect(states).toEqual([...Array(4).fill('cap_reached'), ...Array(4).fill('kept')]);
+      expect(await keptBytes(world)).toBeLessThanOrEqual(1024 * 1024);
+    });
+
+    test('is removed when its days have passed since the last one of its job; and with the job', async () => {
+      const world = await thinkingWorld(engine);
+      const settings = new PromptSettings(contextOf(world));
+      const [old, young] = [await world.claimed(), await world.claimed()];
+      const journals = { old: world.journalOf(old), young: world.journalOf(young) };
+      await begun(journals.old, sending(long));
+      await begun(journals.young, sending(long));
+      world.clock.advance(6 * dayMs);
+      await begun(journals.young, sending(long, 2));
+      expect(await settings.expire()).toBe(0);
+      world.clock.advance(dayMs + 1);
+
+      expect(await settings.expire()).toBe(1);
+
+      expect(await prompt(world, old.id, 1)).toMatchObject({ state: 'expired', body: null });
+      const { body } = await prompt(world, young.id, 2);
+      expect(body).toMatchObject({ messages: [{}, {}] });
+      expect(await keptBytes(world)).toBeGreaterThan(20_000);
+      // A call after that is kept whole again.
+      await begun(world.journalOf(await world.lose(old)), sending(long));
+      expect(await prompt(world, old.id, 2)).toMatchObject({ state: 'kept' });
+      await world.database.write((tx) => removeSteps(tx, [old.id, young.id]));
+      expect(await keptBytes(world)).toBe(0);
+    });
+  });
+
   describe('a call of a model', () => {
     test('is recorded before it is made, with its reservation', async () => {
       const world = await thinkingWorld(engine);

@@ -39,9 +39,11 @@ const emptyAtRest: Record<string, string> = {
 };
 /** The tables of files. */
 const ofFiles = ['file_blobs', 'file_garbage', 'file_totals', 'files'] as const;
+/** The tables of kept prompts. */
+const ofPrompts = ['prompt_settings', 'prompt_totals', 'prompts'] as const;
 /** Tables that came after a dump was made. */
 const laterThan: Record<string, readonly string[]> = {
-  '0022-calls-within-calls': [...ofFiles, 'profiles', 'provider_paces'],
+  '0022-calls-within-calls': [...ofFiles, 'profiles', ...ofPrompts, 'provider_paces'],
   '0071-keys-of-jobs': [
     'batches',
     ...ofFiles,
@@ -50,6 +52,7 @@ const laterThan: Record<string, readonly string[]> = {
     'job_keys',
     'places',
     'profiles',
+    ...ofPrompts,
     'provider_paces',
     'rate_starts',
     'timed_pauses',

@@ -15,6 +15,22 @@ afterEach(() => own.close());
 
 const never = new Promise<never>(() => {});
 
+/** What the calls of these jobs were sent, as it is kept. */
+async function promptsOf(jobIds: readonly string[]): Promise<string[]> {
+  const kept: string[] = [];
+  for (const jobId of jobIds) {
+    const { body } = await own.get(`/api/jobs/${jobId}/steps?limit=200`);
+    for (const { step, kind, prompt } of body.data) {
+      if (kind !== 'model') continue;
+      expect(['kept', 'earlier_job']).toContain(prompt);
+      if (prompt !== 'kept') continue;
+      const answer = await own.get(`/api/jobs/${jobId}/steps/${step}/prompt`);
+      kept.push(JSON.stringify(answer.body.body));
+    }
+  }
+  return kept;
+}
+
 test.each(thinkingAgents)(
   'a resumed job of %s whose process is killed goes on, and so does one that had just been accepted',
   { timeout: 120_000 },
@@ -30,7 +46,7 @@ test.each(thinkingAgents)(
     };
     const refusing = followingPlans(({ turn }) => (turn === 2 ? { fault: { status: 400 } } : {}));
     provider.script(refusing);
-    await own.start();
+    await own.start({ KEEP_PROMPTS: 'all' });
     const failed = await own.submit(agent, plan);
     await own.jobIn(failed, 'failed');
     const before = provider.requests.length;
@@ -43,13 +59,13 @@ test.each(thinkingAgents)(
     await own.kill();
     // Its fourth is refused: it fails, and is resumed in turn by a process that dies at once.
     provider.script(followingPlans(({ turn }) => (turn === 3 ? { fault: { status: 400 } } : {})));
-    await own.start();
+    await own.start({ KEEP_PROMPTS: 'all' });
     await own.jobIn(body.job_id, 'failed');
     const again = await own.post(`/api/jobs/${body.job_id}/retry`, { resume: true });
     expect(again.status).toBe(202);
     await own.kill();
     provider.script(followingPlans());
-    await own.start();
+    await own.start({ KEEP_PROMPTS: 'all' });
     await own.untilAllEnded();
 
     const { body: job } = await own.get(`/api/jobs/${again.body.job_id}`);
@@ -61,5 +77,9 @@ test.each(thinkingAgents)(
       ({ endedBy, cost }) => endedBy === 'answered' && cost !== null,
     );
     expect(answered).toHaveLength(4);
+    // Each call that is on record has its prompt, also the one that a process died of.
+    const kept = await promptsOf([failed, body.job_id, again.body.job_id]);
+    const sent = provider.requests.map((request) => JSON.stringify(request.body));
+    expect(kept.toSorted()).toEqual(sent.toSorted());
   },
 );

@@ -28,6 +28,7 @@ const full = {
   profile: { max_bytes: 300 },
   priority: 'low',
   max_concurrency: 7,
+  keep_prompts: true,
   model_settings: {
     max_output_tokens: 30_000,
     temperature: 0.5,
@@ -64,6 +65,7 @@ const defaults = {
   profile: null,
   priority: null,
   max_concurrency: null,
+  keep_prompts: false,
   version: 1,
   skills: [],
   approvals: [],

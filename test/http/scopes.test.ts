@@ -266,6 +266,9 @@ const operations: Readonly<Record<string, Operation>> = {
     'registry',
     'schedules',
   ]),
+  getStepPrompt: onOne([], ofJob, jobs('/steps/1/prompt'), {
+    strict: ['conversations', 'memories'],
+  }),
   getStatistics: onAll([], () => ['/api/statistics']),
   getTokenUsage: onOne([], ofConversation, conversations('/token-usage'), ofConversations),
   limitAgent: onOne(['staged'], agent, (id) => `${agents(id)}/queue`, {

@@ -44,13 +44,23 @@ const leaked = /sk-|4567/;
 
 let thinker: Thinker;
 beforeEach(async () => {
-  thinker = await newThinker(world.platform, { skills: ['settings/*'] });
+  thinker = await newThinker(world.platform, { skills: ['settings/*'], keep_prompts: true });
 });
 
 async function put(values: Record<string, string | null>, skill = keeper): Promise<void> {
   const { body } = await thinker.get(`/api/skills/${skill}`);
   const { status, text } = await thinker.put(`/api/skills/${body.id}/config`, values);
   expect(status, text).toBe(200);
+}
+
+/** What is kept of what the model was sent. */
+async function promptsOf(jobId: string): Promise<string[]> {
+  const calls = (await thinker.steps(jobId)).filter(({ kind }) => kind === 'model');
+  expect(calls).not.toHaveLength(0);
+  const paths = calls.map(({ step }) => `/api/jobs/${jobId}/steps/${step}/prompt`);
+  const kept = await Promise.all(paths.map((path) => thinker.get(path)));
+  expect(kept.map(({ body }) => body.state)).toEqual(kept.map(() => 'kept'));
+  return kept.map(({ text }) => text);
 }
 
 /** A generation in which the model calls the keeper; the job, and what the model and its record were told. */
@@ -85,6 +95,7 @@ test('a tool of a model gets its settings, and neither the model nor a record ge
     ...[...requests, ...failed.requests].map(({ body }) => JSON.stringify(body)),
     (await thinker.get(`/api/jobs/${job.job_id}/events`)).text,
     (await thinker.get(`/api/jobs/${job.job_id}/steps`)).text,
+    ...(await promptsOf(job.job_id)),
     JSON.stringify(await thinker.messages(job.conversation_id)),
     JSON.stringify(await thinker.memories()),
   ].join('\n');

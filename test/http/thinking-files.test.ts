@@ -8,6 +8,7 @@ import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { answering, inTurn } from '../support/scripted-provider.ts';
 import {
   newThinker,
+  providerKeys,
   runTask,
   startThinkers,
   type Thinker,
@@ -101,6 +102,22 @@ describe('a picture', () => {
 
     expect(seen.content[0]).toEqual({ type: 'image_url', image_url: { url: dataUrl } });
     expect(gone.content).toBe(`[The file ${id} is not there any more.]\n\nWhat is it?`);
+  });
+
+  test('is named by its id, digest and size in a kept prompt, which has no credentials', async () => {
+    const thinker = await newThinker(world.platform, { keep_prompts: true });
+    const id = await keep(thinker, 'harbour.png', png);
+    world.provider.script(answering('A harbour.'));
+
+    const job = await give(thinker, 'What is it?', [id]);
+
+    const { sha256 } = (await thinker.get(`/api/files/${id}`)).body;
+    const { body } = await thinker.get(`/api/jobs/${job.job_id}/steps/1/prompt`);
+    const kept = JSON.stringify(body.body);
+    const named = `[the file ${id}, 58 bytes, SHA-256 ${sha256}]`;
+    expect(kept).toContain(named);
+    expect(kept.replace(named, png.toString('base64'))).toBe(JSON.stringify(lastBody()));
+    expect(JSON.stringify(body)).not.toContain(providerKeys.openai);
   });
 
   test('is told in words to a model that sees none', async () => {

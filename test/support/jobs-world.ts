@@ -45,6 +45,7 @@ import type { Admission } from '../../src/core/jobs/turns/admission.ts';
 import type { JobRecovery } from '../../src/core/jobs/turns/recover.ts';
 import type { JobRunners } from '../../src/core/jobs/turns/runner.ts';
 import type { Turns } from '../../src/core/jobs/turns/turns.ts';
+import { PromptSettings } from '../../src/core/journal/prompts/prompt-settings.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { SkillSettings } from '../../src/core/skills/settings.ts';
@@ -215,6 +216,7 @@ export async function jobsWorld(
     {
       ...{ agents, apiKeys, conversations, credentials, expressions: new Expressions(), skills },
       files,
+      prompts: new PromptSettings(base),
     },
     () => [],
     new Metrics({ version: 'test', roles: 'all' }),

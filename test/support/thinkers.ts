@@ -139,6 +139,7 @@ export async function newThinker(
     memory?: string;
     recall?: { limit: number };
     profile?: { max_bytes: number };
+    keep_prompts?: boolean;
   } = {},
   key: Record<string, unknown> = {},
 ): Promise<Thinker> {

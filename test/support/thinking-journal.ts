@@ -4,7 +4,12 @@ import type { DialogueMessage, Usage } from '../../src/adapters/models/model.ts'
 import type { Context } from '../../src/core/context/context.ts';
 import { type ClaimedJob, jobCounts } from '../../src/core/jobs/jobs.store.ts';
 import { claimJobs } from '../../src/core/jobs/turns/admission.store.ts';
-import type { BegunCall, CallEnd, ToolEnd } from '../../src/core/thinking/generations.ts';
+import type {
+  BegunCall,
+  CallEnd,
+  CallRequest,
+  ToolEnd,
+} from '../../src/core/thinking/generations.ts';
 import { serviceUnavailable } from './broken-database.ts';
 import type { Engine } from './databases.ts';
 import { type JobsWorld, jobsWorld, leaseMs } from './jobs-world.ts';
@@ -105,10 +110,7 @@ export async function thinkingWorld(engine: Engine, on?: Database): Promise<Worl
   };
 }
 
-export async function begun(
-  journal: Journal,
-  more: Partial<typeof wanted> = {},
-): Promise<BegunCall> {
+export async function begun(journal: Journal, more: Partial<CallRequest> = {}): Promise<BegunCall> {
   const beginning = await journal.beginCall({ ...wanted, ...more });
   if (beginning.kind !== 'begun') throw new Error(`It has not begun: ${beginning.kind}`);
   return beginning.call;

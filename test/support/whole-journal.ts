@@ -5,6 +5,7 @@ import { Prices } from '../../src/adapters/models/prices.ts';
 import type { Context } from '../../src/core/context/context.ts';
 import type { Conversations } from '../../src/core/conversations/conversations.ts';
 import { Journal as RunJournal } from '../../src/core/journal/journal.ts';
+import { PromptSettings } from '../../src/core/journal/prompts/prompt-settings.ts';
 import type { JournalJob } from '../../src/core/journal/step-rows.ts';
 import { Generations } from '../../src/core/thinking/generations.ts';
 import { contextOf } from './context.ts';
@@ -22,7 +23,7 @@ export class Journal extends Generations {
   constructor(context: Context, conversations: Conversations, job: JournalJob) {
     const steps = new RunJournal(context, job);
     const prices = new Prices(testPrices);
-    super({ context, conversations, prices }, steps);
+    super({ context, conversations, prices, prompts: new PromptSettings(context) }, steps);
     this.steps = steps;
   }
 }

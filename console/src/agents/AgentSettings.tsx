@@ -24,7 +24,7 @@ import { AskBeforeField, SkillPatternsField } from '../forms/SkillPatternsField.
 import { submitOnCtrlEnter } from '../forms/submit-keys.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
-import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
+import { issueOf, NumberField, SelectField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Section } from '../ui/Page.tsx';
 import { useAct } from '../ui/useAct.ts';
 
@@ -42,6 +42,7 @@ interface Edited {
   readonly profile?: string;
   readonly priority?: string;
   readonly max_concurrency?: string;
+  readonly keep_prompts?: string;
   readonly skills?: readonly string[];
   readonly approvals?: readonly string[];
   readonly agents?: readonly string[];
@@ -54,7 +55,7 @@ type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_set
 
 const texts = [
   ...['name', 'description', 'model', 'instructions', 'variables', 'metadata', 'memory'],
-  ...['recall', 'profile', 'priority', 'max_concurrency', 'tool_rules', 'guards'],
+  ...['recall', 'profile', 'priority', 'max_concurrency', 'tool_rules', 'guards', 'keep_prompts'],
 ];
 const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
 const fields = [...texts, ...lists, ...settingIssues];
@@ -73,6 +74,7 @@ function changesOf({
   profile,
   priority,
   max_concurrency: runs,
+  keep_prompts: keeps,
   fallback_models: fallbacks,
   model_settings: settings,
   ...rest
@@ -89,6 +91,7 @@ function changesOf({
     ...(recall !== undefined && { recall: recallOf(recall) }),
     ...(profile !== undefined && { profile: profileOf(profile) }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
+    ...(keeps !== undefined && { keep_prompts: keeps === 'on' }),
     ...(runs !== undefined && { max_concurrency: numberOf(runs) }),
     ...(variables !== undefined && {
       variables: objectOf(variables, 'variables') as Record<string, string>,
@@ -269,6 +272,16 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
             {...text('max_concurrency', String(agent.max_concurrency ?? ''))}
           />
         </div>
+        <SelectField
+          label="What was sent"
+          hint="Kept, the prompt of each call of the model is shown at its step. It holds what people have written."
+          error={issueOf(error, 'keep_prompts')}
+          options={[
+            { value: 'off', label: 'not kept' },
+            { value: 'on', label: 'kept' },
+          ]}
+          {...text('keep_prompts', agent.keep_prompts ? 'on' : 'off')}
+        />
         <ObjectField
           label="Metadata (a JSON object)"
           hint="Any further data about the agent."

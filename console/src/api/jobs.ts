@@ -4,6 +4,7 @@ import { get, post, type QueryOf, type Schema } from './client.ts';
 export type Job = Schema<'Job'>;
 export type JobListItem = Schema<'JobListItem'>;
 export type JobStep = Schema<'JobStep'>;
+export type StepPrompt = Schema<'StepPrompt'>;
 export type JobDelivery = Schema<'JobDelivery'>;
 export type JobFilters = QueryOf<'listJobs'>;
 
@@ -60,6 +61,18 @@ export const jobStepsQuery = (jobId: string, page = 1) =>
         query: { limit: stepsPageSize, offset: (page - 1) * stepsPageSize },
       }),
     placeholderData: keepPreviousData,
+  });
+
+/** What a call of a model was sent: whole, or what differs from the turn before. It never changes. */
+export const stepPromptQuery = (jobId: string, step: number, as: 'whole' | 'difference') =>
+  queryOptions({
+    queryKey: ['jobs', jobId, 'prompts', step, as],
+    queryFn: () =>
+      get('/api/jobs/{jobId}/steps/{step}/prompt', {
+        path: { jobId, step: String(step) },
+        query: { as },
+      }),
+    staleTime: Number.POSITIVE_INFINITY,
   });
 
 /** Waits that a page shows at once. */

@@ -40,7 +40,7 @@ export function JobOverview({
         </Section>
       )}
       <Section title="Trace" flush>
-        <Timeline spans={spansOf(job, events, steps)} events={events} />
+        <Timeline jobId={job.job_id} spans={spansOf(job, events, steps)} events={events} />
         {pages}
       </Section>
       <ChildJobs job={job} />

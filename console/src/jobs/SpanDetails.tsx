@@ -9,6 +9,7 @@ import { Status } from '../ui/Status.tsx';
 import { countText, durationText } from '../ui/Time.tsx';
 import { Labelled } from '../ui/Value.tsx';
 import { ErrorWords } from './ErrorWords.tsx';
+import { SentPrompt } from './SentPrompt.tsx';
 import { isMoment } from './span-text.ts';
 import type { Span } from './spans.ts';
 import { eventText } from './waits.ts';
@@ -17,7 +18,15 @@ import { eventText } from './waits.ts';
 const exact = (ms: number) => new Date(ms).toISOString().replace('T', ' ').replace('Z', ' UTC');
 
 /** What a row of the timeline has no room for. */
-export function SpanDetails({ span, events }: { span: Span; events: readonly JobEvent[] }) {
+export function SpanDetails({
+  jobId,
+  span,
+  events,
+}: {
+  jobId: string;
+  span: Span;
+  events: readonly JobEvent[];
+}) {
   const { from, to, dueAt, step, error, outcome } = span;
   const ofStep = (type: string) =>
     events.findLast((event) => event.type === type && event.data['step'] === step?.step)?.data;
@@ -46,6 +55,7 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           {text}
         </p>
       )}
+      {step && <SentPrompt jobId={jobId} step={step} />}
       {call && <Labelled label="Called with" value={call['input']} />}
       {result?.['output'] !== undefined && <Labelled label="Came back" value={result['output']} />}
     </div>

@@ -37,10 +37,12 @@ function useEnd(spans: readonly Span[]): number {
 }
 
 export function Timeline({
+  jobId,
   spans: all,
   events,
   caption = 'Timeline of the job',
 }: {
+  jobId: string;
   spans: readonly Span[];
   events: readonly JobEvent[];
   caption?: string;
@@ -120,7 +122,7 @@ export function Timeline({
                 {open === span.key && (
                   <tr className="border-b border-line/60 last:border-0">
                     <td colSpan={3} className="relative z-10 bg-sunken px-4 py-3 max-sm:px-3">
-                      <SpanDetails span={span} events={events} />
+                      <SpanDetails jobId={jobId} span={span} events={events} />
                       {span.step?.waits_for?.job_id !== undefined && (
                         <StartedTrace jobId={span.step.waits_for.job_id} />
                       )}
@@ -191,6 +193,7 @@ function Steps({ jobId }: { jobId: string }) {
   return (
     <div className="mt-2 overflow-hidden rounded-md border bg-surface">
       <Timeline
+        jobId={jobId}
         caption="Timeline of a job that it started"
         spans={spansOf(job.data, events, steps?.data ?? [])}
         events={events}

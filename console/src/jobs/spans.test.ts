@@ -56,7 +56,13 @@ function step(number: number, from: number, fields: Partial<JobStep> = {}): JobS
   return {
     ...{ step: number, kind: 'tool', name: 'text/v1.0/word-count', turn: 1, status: 'completed' },
     ...{ parent_step_id: null, generation_id: null, message_id: null, error: null },
-    ...{ prompt_tokens: null, completion_tokens: null, waits_for: null, due_at: null },
+    ...{
+      prompt_tokens: null,
+      completion_tokens: null,
+      waits_for: null,
+      due_at: null,
+      prompt: null,
+    },
     ...{ cache_read_tokens: null, cache_write_tokens: null, reasoning_tokens: null },
     ...{
       estimated_tokens: 0,

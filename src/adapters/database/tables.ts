@@ -289,6 +289,8 @@ export interface AgentsTable {
   profile: Generated<string | null>;
   /** That of jobs whose requests give none; null for normal. */
   priority: Generated<Priority | null>;
+  /** 1: what its model is sent is kept, where the organization allows it. */
+  keep_prompts: Generated<number>;
   /** Which version it is. */
   version: Generated<number>;
   created_at: number;
@@ -1321,7 +1323,48 @@ export interface FileTotalsTable {
   bytes: number;
 }
 
+export const promptStates = ['kept', 'too_large', 'cap_reached', 'not_sent', 'expired'] as const;
+export type PromptState = (typeof promptStates)[number];
+
+/** What a call of a model was sent, kept by setting (`src/core/journal/prompts`). */
+export interface PromptsTable {
+  job_id: string;
+  /** The step of the call. */
+  n: number;
+  organization_id: string;
+  generation: string;
+  /** 0 for a summary. */
+  turn: number;
+  state: PromptState;
+  /** UTF-8 bytes of what was sent, without files. */
+  bytes: number;
+  /** UTF-8 bytes of `body`. */
+  kept_bytes: number;
+  /** The first prompt of those that go on from one another up to this one. */
+  chain_from: number;
+  /** JSON: what is new in it, and where the rest is; null unless it is kept. */
+  body: string | null;
+  created_at: number;
+}
+
+/** The bytes of the kept prompts of an organization. */
+export interface PromptTotalsTable {
+  organization_id: string;
+  bytes: number;
+}
+
+/** An organization's own settings for prompts; null follows the platform. */
+export interface PromptSettingsTable {
+  organization_id: string;
+  keep: 'off' | 'agents' | 'all' | null;
+  retention_days: number | null;
+  max_mb: number | null;
+}
+
 export interface Tables {
+  prompts: PromptsTable;
+  prompt_totals: PromptTotalsTable;
+  prompt_settings: PromptSettingsTable;
   files: FilesTable;
   file_blobs: FileBlobsTable;
   file_garbage: FileGarbageTable;

@@ -22,6 +22,7 @@ const areas: readonly { readonly path: string; readonly scopes: readonly string[
   { path: '/api/files', scopes: ['files'] },
   { path: '/api/scheduled-jobs', scopes: ['schedules'] },
   { path: '/api/agent-webhooks', scopes: ['webhooks'] },
+  { path: '/api/jobs/:jobId/steps/:step/prompt', scopes: ['conversations', 'memories'] },
   { path: '/api/jobs/:jobId/deliveries', scopes: ['webhooks'] },
 ];
 

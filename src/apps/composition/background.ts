@@ -46,7 +46,7 @@ const waitsEveryMs = 1_000;
 const cancelledEveryMs = 1_000;
 /** Between two reads of the skill changes of other processes. */
 const refreshEveryMs = 500;
-/** Between two reads of the weights that another process has set. */
+/** Between two reads of the weights of organizations, and of their settings for prompts, that another process has set. */
 const weightsEveryMs = 1_000;
 /** How far the clocks of two processes may be apart, with a margin. */
 const clocksApartMs = 2_000;
@@ -137,7 +137,7 @@ function schedulerTasks({
 /** Deletes rows whose retention has passed. */
 function retentionTasks(
   { config, database }: Parts,
-  { processes, triggerCalls, webhooks }: Slices,
+  { processes, prompts, triggerCalls, webhooks }: Slices,
   clock: Clock,
   writer: string,
 ): Task[] {
@@ -148,6 +148,7 @@ function retentionTasks(
       const removeOfJobs = removeApprovals;
       return deleteExpired({ database, clock, writer, readTo, removeOfJobs }, retentionDays);
     },
+    () => prompts.expire(),
     () => deleteOldBatches(database, clock, retentionDays),
     () => deleteExpiredRuns(database, clock, retentionDays),
     () => deleteExpiredDeliveries({ database, clock, writer }, retentionDays),
@@ -164,7 +165,7 @@ function retentionTasks(
 /** What keeps a process of a cluster in step with the others. */
 function clusterTasks(
   { cluster, executors }: Parts,
-  { jobs, processes, skills, weights }: Slices,
+  { jobs, processes, prompts, skills, weights }: Slices,
   clock: Clock,
 ): Task[] {
   const members = processes.cluster;
@@ -178,6 +179,7 @@ function clusterTasks(
     [measureEveryMs, () => cluster.clock.measure()],
     [refreshEveryMs, () => skills.refresh()],
     [weightsEveryMs, () => weights.refresh()],
+    [weightsEveryMs, () => prompts.refresh()],
     [refreshEveryMs, () => jobs.places.settings.refresh()],
     [beatEveryMs, beat],
   ];

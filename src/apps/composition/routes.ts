@@ -29,10 +29,12 @@ import { agentQueueRoutes, gateAdminRoutes } from '../../core/jobs/gates/gates.r
 import { forkRoutes } from '../../core/jobs/in-conversation/forks.routes.ts';
 import { jobRoutes } from '../../core/jobs/jobs.routes.ts';
 import { manyJobsRoutes } from '../../core/jobs/many-jobs/many-jobs.routes.ts';
+import { promptRoutes } from '../../core/jobs/prompts/prompts.routes.ts';
 import { endJobsOfKey } from '../../core/jobs/revoked-key.ts';
 import { taskRoutes } from '../../core/jobs/tasks.routes.ts';
 import { trialRoutes } from '../../core/jobs/trials.routes.ts';
 import { weightRoutes } from '../../core/jobs/turns/weights.routes.ts';
+import { promptSettingsRoutes } from '../../core/journal/prompts/prompt-settings.routes.ts';
 import { memoryRoutes } from '../../core/memories/memories.routes.ts';
 import { profileRoutes } from '../../core/memories/profiles.routes.ts';
 import { Profiles } from '../../core/memories/profiles.ts';
@@ -156,6 +158,7 @@ function adminRoutes(scope: Server, routed: Routed): void {
   processAdminRoutes(scope, processes.local);
   queueAdminRoutes(scope, slices.queueState);
   weightRoutes(scope, slices.weights);
+  promptSettingsRoutes(scope, slices.prompts);
   gateAdminRoutes(scope, jobs.queueLimits);
 }
 
@@ -198,6 +201,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
     streams,
     isStrict,
   );
+  promptRoutes(scope, jobs);
   manyJobsRoutes(scope, jobs, routed.http.limiter);
   queueRoutes(scope, slices.queueState);
   batchRoutes(scope, slices.jobs.batches, jobs, routed.http.limiter);

@@ -19,6 +19,7 @@ import { Files } from '../../core/files/files.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { Turns } from '../../core/jobs/turns/turns.ts';
 import { Weights } from '../../core/jobs/turns/weights.ts';
+import { PromptSettings } from '../../core/journal/prompts/prompt-settings.ts';
 import { Budgets } from '../../core/usage/budgets.ts';
 import { UsageLedger } from '../../core/usage/usage.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -63,6 +64,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     observers: new RunObservers(),
   };
   const times: ClusterTimes = cluster === null ? {} : clusterTimes;
+  const prompts = new PromptSettings(base);
+  await prompts.refresh();
   const weights = new Weights(base);
   await weights.refresh();
   const turns = new Map(
@@ -71,7 +74,12 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const used = await composeUsed(parts, base, turns);
   const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
   base.observers.add(new JobCounts(metrics, used.recorder, used.processes.local));
-  const thinking = composeThinking(base, used, () => executors?.definitions ?? [], metrics);
+  const thinking = composeThinking(
+    base,
+    { ...used, prompts },
+    () => executors?.definitions ?? [],
+    metrics,
+  );
   const jobs = composeJobs(
     base,
     { ...used, thinking },
@@ -94,6 +102,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     userData: new UserData(base, { ...used, jobs: jobs.jobs }),
     jobs,
     weights,
+    prompts,
     queueState: new QueueState(base, {
       processes: used.processes.local,
       skills,

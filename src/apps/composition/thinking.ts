@@ -11,6 +11,7 @@ import type { Context } from '../../core/context/context.ts';
 import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
 import type { Files } from '../../core/files/files.ts';
+import type { PromptSettings } from '../../core/journal/prompts/prompt-settings.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { SkillFolders } from '../../core/skills/sources/skill-folders.ts';
@@ -32,12 +33,22 @@ interface ThinkingSlices {
   readonly expressions: Expressions;
   readonly skills: SkillRegistry;
   readonly files: Files;
+  readonly prompts: PromptSettings;
 }
 
 /** `definitions` are those that the executors have loaded last. */
 export function composeThinking(
   context: Context,
-  { agents, apiKeys, conversations, credentials, expressions, skills, files }: ThinkingSlices,
+  {
+    agents,
+    apiKeys,
+    conversations,
+    credentials,
+    expressions,
+    skills,
+    files,
+    prompts,
+  }: ThinkingSlices,
   definitions: () => readonly LoadedSkill[],
   metrics: Metrics,
 ): ModelThinking {
@@ -69,5 +80,6 @@ export function composeThinking(
     skillFolders: new SkillFolders(definitions),
     known: new KnownModels(config.modelAbilities),
     prices: new Prices(config.modelPrices),
+    prompts,
   });
 }

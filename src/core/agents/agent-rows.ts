@@ -33,6 +33,7 @@ export interface AgentFields
   model_settings?: GivenSettings | null;
   fallback_models?: readonly string[];
   max_concurrency?: number | null;
+  keep_prompts?: boolean;
 }
 
 export function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
@@ -57,6 +58,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     recall: null,
     profile: null,
     priority: null,
+    keep_prompts: 0,
     version: 1,
     created_at: now,
     updated_at: now,
@@ -78,10 +80,12 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     fallback_models,
     recall,
     profile,
+    keep_prompts,
     ...texts
   } = fields;
   return {
     ...texts,
+    ...(keep_prompts !== undefined && { keep_prompts: keep_prompts ? 1 : 0 }),
     ...(recall !== undefined && { recall: recall && JSON.stringify(recall) }),
     ...(profile !== undefined && { profile: profile && JSON.stringify(profile) }),
     ...(model_settings !== undefined && {
@@ -99,7 +103,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
 }
 
 /** An agent as clients see it. */
-export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: Row) {
+export function agentBody<Row extends AgentRow>({ organization_id: _, keep_prompts, ...row }: Row) {
   return {
     ...row,
     variables: variablesOf(row),
@@ -111,6 +115,7 @@ export function agentBody<Row extends AgentRow>({ organization_id: _, ...row }: 
     guards: guardsOf(row),
     agents: JSON.parse(row.agents) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    keep_prompts: keep_prompts === 1,
     recall: row.recall === null ? null : (JSON.parse(row.recall) as { limit: number }),
     profile: profileOf(row),
     created_at: timestamp(row.created_at),

@@ -226,6 +226,10 @@ const fields = {
       'That of its jobs, where neither the request (x-priority) nor the schedule or trigger that starts them has one; null: normal.',
   },
   max_concurrency: MaxConcurrency,
+  keep_prompts: Type.Boolean({
+    description:
+      'Whether what its model is sent is kept and can be read at the steps of its jobs, where the organization allows it.',
+  }),
   metadata: FreeObject,
 };
 
@@ -255,6 +259,7 @@ const example = {
   profile: { max_bytes: 4_096 },
   priority: null,
   max_concurrency: null,
+  keep_prompts: false,
   version: 1,
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.000Z',

@@ -409,6 +409,24 @@ export const variables = {
     '30',
     integer(1, 36_500),
   ),
+  keepPrompts: variable(
+    'KEEP_PROMPTS',
+    'Whose prompts, what models are sent, are kept: off (of no agent), agents (of those with keep_prompts) or all. An administrator can set another value for an organization.',
+    'agents',
+    word('off', 'agents', 'all'),
+  ),
+  promptRetentionDays: variable(
+    'PROMPT_RETENTION_DAYS',
+    'Days that the prompts of a job are kept after the last of them.',
+    '7',
+    integer(1, 36_500),
+  ),
+  promptsMaxMb: variable(
+    'PROMPTS_MAX_MB',
+    'Size that the kept prompts of an organization may have together, in MiB. Where it is reached, new ones are not kept.',
+    '256',
+    integer(0, 1_000_000),
+  ),
   shutdownGraceMs: variable(
     'SHUTDOWN_GRACE_MS',
     'Time that runs get to finish when the platform stops, however long their time limit is; the others go back to the queue.',

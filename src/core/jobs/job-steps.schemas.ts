@@ -17,6 +17,7 @@ import {
 } from '../../adapters/http/schemas.ts';
 import { guardActions, guardStages } from '../agents/guards.ts';
 import { ruleOutcomes } from '../agents/tool-rules.ts';
+import { PromptStateWord, promptStateWords } from './prompts/prompts.schemas.ts';
 
 export const StepStatus = Words(stepStatuses);
 
@@ -42,6 +43,7 @@ const stepExample = {
   rule: null,
   guard: null,
   waits_for: null,
+  prompt: null,
   due_at: null,
   started_at: '2026-01-01T00:00:01.000Z',
   finished_at: '2026-01-01T00:00:01.004Z',
@@ -175,6 +177,10 @@ export const JobStep = Type.Object(
       description:
         'What ends a wait: an event, as long as the run waits for it; an approval; a job. ' +
         'Null for a sleep and for what is no wait.',
+    },
+    prompt: {
+      ...Nullable(PromptStateWord),
+      description: `Whether what the model was sent can be read at /prompt of the step; null where none was called. ${promptStateWords}`,
     },
     due_at: {
       ...Nullable(Timestamp),

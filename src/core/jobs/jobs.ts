@@ -9,6 +9,7 @@ import { isId } from '../../kernel/ids.ts';
 import type { Agents } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
 import { type Conversations, noTokenSums } from '../conversations/conversations.ts';
+import { promptOfStep } from '../journal/prompts/read-prompts.ts';
 import { providerOfJob } from '../journal/provider-waits.ts';
 import type { StepsPage } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
@@ -75,6 +76,11 @@ export class Jobs {
   /** What a job has done so far, in order. */
   steps(jobId: string, page: StepsPage) {
     return stepsOfJob(this.context.database, jobId, page);
+  }
+
+  /** What a call of a model was sent, or `404 not_found`. */
+  prompt(jobId: string, step: number, as: 'whole' | 'difference') {
+    return promptOfStep(this.context.database, jobId, step, as);
   }
 
   /** The events of a job after a position: those so far, or all until it ends or the signal aborts. */

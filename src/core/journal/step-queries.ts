@@ -312,12 +312,24 @@ export const findLastStep = firstRow<{ job_id: string }>()((db, p) =>
     .limit(1),
 );
 
+/** A step that called a model. */
+export const findModelStep = firstRow<{ job_id: string; n: number }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select(['generation', 'turn', 'name', 'attempt'])
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('kind', '=', 'model'),
+);
+export type ModelStep = Pick<StepRow, 'generation' | 'turn' | 'name' | 'attempt'>;
+
 /** The columns that clients are shown. A result or a memory may have a megabyte, so neither is one of them. */
 const listedColumns = [
   ...(['n', 'parent', 'generation', 'kind', 'name', 'turn', 'status', 'error'] as const),
   ...(['message_id', 'prompt_tokens', 'completion_tokens', 'started_at', 'finished_at'] as const),
   ...(['cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
-  ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at', 'rule', 'guard'] as const),
+  ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at', 'rule'] as const),
+  ...(['guard', 'attempt'] as const),
 ] as const;
 export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 

@@ -1,6 +1,6 @@
 /** The steps of jobs, as clients read them, and their deletion together with jobs. */
 
-import type { Database, Handle } from '../../adapters/database/database.ts';
+import type { Database, Handle, Transaction } from '../../adapters/database/database.ts';
 import type { ApprovalStatus, JobStatus, StepKind } from '../../adapters/database/tables.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { usdOf, usdOrNull } from '../../kernel/money.ts';
@@ -12,6 +12,8 @@ import {
   tokenStats,
   tokensBelow,
 } from '../conversations/conversations.ts';
+import { deletePrompts, listStates } from './prompts/prompts.store.ts';
+import { type ShownPromptState, stateWithout } from './prompts/read-prompts.ts';
 import { deleteSteps, type ListedStep, listSteps, type StepsPage } from './step-queries.ts';
 import type { StepError } from './step-rows.ts';
 import { listApprovalsOfSteps, listEventsWaitedFor, listJobsOfSteps } from './waited-for.store.ts';
@@ -51,11 +53,33 @@ interface StepPrice {
 export async function stepsOfJob(database: Database, jobId: string, page: StepsPage) {
   const { steps, total } = await listSteps(database.read, jobId, page);
   const waits = await waitedForBy(database.read, jobId, steps);
-  return { steps: steps.map((row) => stepBody(row, waits.get(row.n) ?? null)), total };
+  const prompts = await promptsOf(database.read, jobId, steps);
+  const bodyOf = (row: ListedStep) =>
+    stepBody(row, waits.get(row.n) ?? null, prompts.get(row.n) ?? null);
+  return { steps: steps.map(bodyOf), total };
 }
 
-/** Deletes the steps of jobs. */
-export const removeSteps = deleteSteps;
+/** Deletes the steps of jobs, with what their models were sent. */
+export async function removeSteps(tx: Transaction, jobIds: readonly string[]): Promise<void> {
+  await deletePrompts(tx, jobIds);
+  await deleteSteps(tx, jobIds);
+}
+
+/** What is kept of the prompts of the calls of models, by their steps. */
+async function promptsOf(
+  db: Handle,
+  jobId: string,
+  steps: readonly ListedStep[],
+): Promise<Map<number, ShownPromptState>> {
+  const calls = steps.filter(({ kind }) => kind === 'model');
+  const [first, last] = [calls[0], calls.at(-1)];
+  if (first === undefined || last === undefined) return new Map();
+  const kept = await listStates(db, { job_id: jobId, first: first.n, last: last.n });
+  return new Map<number, ShownPromptState>([
+    ...calls.map((step) => [step.n, stateWithout(step)] as const),
+    ...kept.map(({ n, state }) => [n, state] as const),
+  ]);
+}
 
 /** What waits wait for, by the numbers of their steps. Most pages have none, and then nothing is read. */
 async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep[]) {
@@ -108,9 +132,9 @@ function ruleBody({ rule, then, message }: RuleDecision) {
   return { number: rule, then, message };
 }
 
-function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
+function stepBody(row: ListedStep, waitsFor: WaitedFor | null, prompt: ShownPromptState | null) {
   const { n, parent, generation, error, due_at, started_at, finished_at, ...more } = row;
-  const { estimated, cost, estimated_cost, price, rule, guard, ...listed } = more;
+  const { estimated, cost, estimated_cost, price, rule, guard, attempt: _, ...listed } = more;
   const isThought = thoughtKinds.has(row.kind);
   return {
     step: n,
@@ -127,6 +151,7 @@ function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
     rule: rule === null ? null : ruleBody(JSON.parse(rule) as RuleDecision),
     guard: guard === null ? null : (JSON.parse(guard) as GuardVerdict),
     waits_for: waitsFor,
+    prompt,
     due_at: timestampOrNull(due_at),
     started_at: timestamp(started_at),
     finished_at: timestampOrNull(finished_at),

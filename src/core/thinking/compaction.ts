@@ -8,9 +8,11 @@
 import {
   type DialogueMessage,
   type ModelAnswer,
+  type ModelCall,
   ModelError,
   mayBeCharged,
 } from '../../adapters/models/model.ts';
+import type { ProviderSettings } from '../../adapters/models/providers.ts';
 import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { cleanText } from '../../kernel/text.ts';
 import { type ActiveGeneration, log, settingsFor } from './attempt.ts';
@@ -24,11 +26,13 @@ import {
   turnsBefore,
 } from './compaction-plan.ts';
 import { askInOrder, unpriced } from './fallbacks.ts';
+import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import { awaitMoment, noted } from './pace/paced-calls.ts';
 import { quoted, quotingRule } from './quoted.ts';
 import { pricedCall } from './recorded-generation.ts';
 import { requireKey } from './run-agent.ts';
+import { promptFrom } from './sent-calls.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import { toolsIn } from './tool-search.ts';
 import { roomFor } from './window.ts';
@@ -127,37 +131,59 @@ async function summarizeWith(
     const expected = estimates.expected(model, size);
     const { values } = attempt;
     const by = { model, agentVersion, mayDelegate, values };
-    const place = { generation: id, parent, turn: 0, ...by, expected };
+    const text = { system, prompt };
+    const sends = generation.keepsPrompts
+      ? await promptFrom(attempt, model, async (settings) => (tokens) => ({
+          ...callOfSummary(generation, model, settings, text),
+          maxOutputTokens: tokens,
+        }))
+      : undefined;
+    const place = { generation: id, parent, turn: 0, ...by, expected, sends };
     const begun = await generations.beginCall({ ...place, ...need, output: permit.output });
     if (begun.kind === 'unpriced') throw unpriced(begun.message, model !== to.model);
     if (begun.kind !== 'begun') throw new ThinkingError('budget_exceeded', begun.message);
-    const answer = await call(active, begun.call, system, prompt);
+    const answer = await call(active, begun.call, text);
     return await record(active, begun.call, answer, dialogue, point);
   } finally {
     bounds.release(permit);
   }
 }
 
+interface SummaryText {
+  readonly system: string;
+  readonly prompt: string;
+}
+
+function callOfSummary(
+  generation: Generation,
+  model: string,
+  settings: ProviderSettings | undefined,
+  { system, prompt }: SummaryText,
+): Omit<ModelCall, 'onText' | 'maxOutputTokens'> {
+  return {
+    ...generation.call,
+    model,
+    settings,
+    system,
+    schema: undefined,
+    // The agent's settings are for its answers, and not every model accepts them.
+    temperature: undefined,
+    effort: undefined,
+    tools: [],
+    messages: [{ role: 'user', text: prompt }],
+  };
+}
+
 async function call(
   { attempt, generation }: ActiveGeneration,
   begun: BegunCall,
-  system: string,
-  prompt: string,
+  text: SummaryText,
 ): Promise<ModelAnswer> {
   try {
     const settings = await settingsFor(attempt, begun.model);
     return await noted(attempt, begun.model, settings, () =>
       attempt.parts.models.call({
-        ...generation.call,
-        model: begun.model,
-        settings,
-        system,
-        schema: undefined,
-        // The agent's settings are for its answers, and not every model accepts them.
-        temperature: undefined,
-        effort: undefined,
-        tools: [],
-        messages: [{ role: 'user', text: prompt }],
+        ...callOfSummary(generation, begun.model, settings, text),
         maxOutputTokens: begun.output,
         onText() {},
       }),

@@ -45,19 +45,46 @@ export async function withFiles<T>(
       const about = { name: row.name, mediaType: row.media_type };
       contents.set(row.id, { ...about, base64: read.toString('base64') });
     }
-    const note = ({ id, name }: AttachedFile) => {
-      if (contents.has(id)) return null;
-      return rows.has(id) ? noRoom(name) : isGone(name);
-    };
-    return await makeCall(
-      withShownFiles(
-        messages.map((one) => withContents(inWords(one, note), contents)),
-        contents,
-      ),
-    );
+    return await makeCall(withGiven(messages, rows, contents));
   } finally {
     release();
   }
+}
+
+/** The messages as they are kept: with the ids, sizes and digests of files in place of their bytes. */
+export async function withFileNames(
+  attempt: ThinkingAttempt,
+  { messages, model, takesFiles }: Omit<FilesOfCall, 'signal'>,
+): Promise<readonly DialogueMessage[]> {
+  const ids = [...new Set(messages.flatMap(filesIn).map(({ id }) => id))];
+  if (ids.length === 0) return messages;
+  if (!takesFiles) {
+    return messages.map((one) => inWords(one, ({ name }) => cannotSee(model, name)));
+  }
+  const { parts, run } = attempt;
+  const rows = await parts.files.usable(run.job.organization_id, userOf(attempt), ids);
+  const contents = new Map<string, FileContent>();
+  for (const { id, name, media_type, bytes, sha256 } of sentWithin(messages, rows).sent.values()) {
+    const base64 = `[the file ${id}, ${bytes} bytes, SHA-256 ${sha256}]`;
+    contents.set(id, { name, mediaType: media_type, base64 });
+  }
+  return withGiven(messages, rows, contents);
+}
+
+/** The messages with the contents of those of their files that are sent; the others are lines of text. */
+function withGiven(
+  messages: readonly DialogueMessage[],
+  rows: ReadonlyMap<string, FileRow>,
+  contents: ReadonlyMap<string, FileContent>,
+): DialogueMessage[] {
+  const note = ({ id, name }: AttachedFile) => {
+    if (contents.has(id)) return null;
+    return rows.has(id) ? noRoom(name) : isGone(name);
+  };
+  return withShownFiles(
+    messages.map((one) => withContents(inWords(one, note), contents)),
+    contents,
+  );
 }
 
 const cannotSee = (model: string, name: string) =>

@@ -32,6 +32,8 @@ export interface Generation {
   readonly isDialogue: boolean;
   /** Whether a guard asks. */
   readonly isOfGuard: boolean;
+  /** Whether what its models are sent is kept. */
+  readonly keepsPrompts: boolean;
   /** How long its turns wait for providers. */
   readonly patience: Patience;
   /** Calls without an answer that the provider may have charged. */

@@ -25,6 +25,8 @@ import { costsOf, countsOf } from '../journal/call-costs.ts';
 import type { OpenClaim } from '../journal/claim-writes.ts';
 import { nextStep, type StepFailure } from '../journal/journal-steps.ts';
 import { countedOwnersOf, ownersOf, payersOf } from '../journal/payers.ts';
+import { KeptPrompts } from '../journal/prompts/kept-prompts.ts';
+import type { PromptSettings } from '../journal/prompts/prompt-settings.ts';
 import { findRecord, type StepPlace } from '../journal/records.ts';
 import {
   endSteps,
@@ -52,6 +54,7 @@ import {
   readGeneration,
 } from './recorded-generation.ts';
 import type { CallNeed } from './run-bounds.ts';
+import type { PromptOf } from './sent-calls.ts';
 import { steeredAfter } from './steered.ts';
 
 /** UTF-8 bytes of a message's content. */
@@ -131,6 +134,10 @@ export interface CallRequest extends CallNeed, Pick<ReservationNeed, 'least' | '
   readonly mayDelegate?: boolean;
   /** Tokens that its prompt most likely has; `prompt` is the most that it may have. */
   readonly expected: number;
+  /**
+   * What is sent for an answer of so many tokens at most, where it is to be kept; null where no request can be made of the call.
+   */
+  readonly sends?: PromptOf | undefined;
 }
 
 /** What the calls of models of a process share. */
@@ -138,6 +145,7 @@ export interface GenerationParts {
   readonly context: Pick<Context, 'config' | 'database' | 'clock' | 'observers'>;
   readonly conversations: Conversations;
   readonly prices: Prices;
+  readonly prompts: PromptSettings;
 }
 
 /** The generations in the journal of a claim. */
@@ -153,6 +161,7 @@ export class Generations {
   #agentVersion: number | null = null;
   /** Generations that this claim has opened. */
   readonly #opened = new Set<string>();
+  readonly #prompts: KeptPrompts;
   /** Bytes of the whole results of tools that this claim has kept. */
   keptBytes = 0;
 
@@ -163,6 +172,7 @@ export class Generations {
     this.parts = parts;
     this.journal = journal;
     this.job = job;
+    this.#prompts = new KeptPrompts(journal, parts.prompts);
     this.#owners = lazily(async () => ownersOf(read, job, await above()));
     this.#place = lazily(async () => placeInTree(await above()) ?? { top: job, branch: null });
   }
@@ -219,7 +229,7 @@ export class Generations {
   async beginCall(request: CallRequest): Promise<Beginning> {
     const { job, journal, parts } = this;
     const { generation, parent, turn, model, agentVersion, prompt, expected, output } = request;
-    const { least, enough, values = null } = request;
+    const { least, enough, values = null, sends } = request;
     const { config } = parts.context;
     const counter = await journal.numbers();
     const owners = await this.#owners();
@@ -227,6 +237,7 @@ export class Generations {
     const isInTree = request.mayDelegate || place.branch !== null;
     const readBounds = async (tx: Transaction) =>
       isInTree ? treeState(tx, config.agentTokensMax, place) : [];
+    if (sends) await this.#prompts.prepare(request);
     const now = journal.clock.now();
     const price = parts.prices.at(model, now) ?? null;
     let n: number | undefined;
@@ -268,6 +279,10 @@ export class Generations {
         });
       }
       await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
+      if (sends !== undefined) {
+        const body = sends?.(reservation.output) ?? null;
+        await this.#prompts.keep(tx, { n, generation, turn }, body, now);
+      }
       const begin = { n, startedAt: now, reserved, reservedCost, output: reservation.output };
       const call = { generation, turn, model, expected, price, ...begin };
       return { kind: 'begun', call };

@@ -4,7 +4,6 @@
  * names. Each try is a step of its own, because each may cost tokens. It has more than 300 lines because a try, its
  * failure and the next one have to be read together.
  */
-import type { TakenSettings } from '../../adapters/models/known-models.ts';
 import {
   type AssistantMessage,
   type DialogueMessage,
@@ -13,7 +12,6 @@ import {
   type ToolOffer,
   type Usage,
 } from '../../adapters/models/model.ts';
-import { speaksChat } from '../../adapters/models/providers.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
 import {
@@ -41,7 +39,7 @@ import { askInOrder, OutOfTriesError, unpriced } from './fallbacks.ts';
 import { withFiles } from './files-of-calls.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
-import { unanswered, withLastTurnNote, withoutCalls } from './last-turn.ts';
+import { unanswered, withoutCalls } from './last-turn.ts';
 import { reportMessage, withMadeFiles } from './made-files.ts';
 import { filesIn } from './message-files.ts';
 import { awaitMoment, noted, usualOutput } from './pace/paced-calls.ts';
@@ -52,6 +50,7 @@ import { pricedCall } from './recorded-generation.ts';
 import { withMarks } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
+import { callOfTurn, promptOfTurn, wayOf } from './sent-calls.ts';
 import { isTooLong, promptsMax, shrinkWindow } from './shortening.ts';
 import { TextBatches } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
@@ -257,6 +256,7 @@ async function begin(
     ...(leavesRoom(request) && { enough: usualOutput }),
     // With little more than before, the answer would most likely be cut and charged again.
     ...(cut !== undefined && { least: 2 * cut }),
+    sends: await promptOfTurn(request),
   };
   for (let tries = 1; ; tries++) {
     if (signal.aborted) throw stopped();
@@ -306,32 +306,19 @@ async function callOnce(
 
 /** The answer of the model, whose text is passed on while it arrives. */
 async function stream(request: TurnRequest, call: BegunCall): Promise<ModelAnswer> {
-  const { attempt, generation, model, messages, tools, isLast } = request;
+  const { attempt, generation, model, messages } = request;
   const settings = await settingsFor(attempt, model);
-  const isChat = speaksChat(model, settings);
-  const taken = settingsTaken(attempt, generation, model, { isOffered: tools.length > 0, isChat });
+  const way = wayOf(request, settings);
   const batches = new TextBatches((text) => {
     if (isShown(request)) report(attempt, { type: 'token', data: { step: call.n, text } });
   });
   const { signal } = generation.call;
-  const { takesFiles } = taken;
+  const { takesFiles } = way.taken;
+  const onText = (text: string) => batches.add(text);
   try {
     return await withFiles(attempt, { messages, model, takesFiles, signal }, (sent) =>
       noted(attempt, model, settings, () =>
-        attempt.parts.models.call({
-          ...generation.call,
-          temperature: taken.temperature,
-          effort: taken.effort,
-          thinking: taken.thinking,
-          schema: taken.takesSchema ? generation.call.schema : undefined,
-          model,
-          settings,
-          messages: isLast && tools.length > 0 ? withLastTurnNote(sent) : sent,
-          tools: taken.takesTools ? tools : [],
-          mustAnswer: isLast,
-          maxOutputTokens: Math.min(call.output, taken.outputTokens),
-          onText: (text) => batches.add(text),
-        }),
+        attempt.parts.models.call({ ...callOfTurn(request, way, sent, call.output), onText }),
       ),
     );
   } finally {
@@ -347,23 +334,6 @@ function holds({ guards }: ActiveGeneration): boolean {
 /** Whether clients are shown an answer as it arrives. */
 function isShown(request: TurnRequest): boolean {
   return !request.generation.isOfGuard && !holds(request);
-}
-
-/** What the model takes of the call, with a log line for the rest. */
-function settingsTaken(
-  attempt: ThinkingAttempt,
-  { call, leftOut }: Generation,
-  model: string,
-  tools: { readonly isOffered: boolean; readonly isChat: boolean },
-): TakenSettings {
-  const isChatWithTools = tools.isOffered && tools.isChat;
-  const taken = attempt.parts.known.takenBy(model, call, isChatWithTools);
-  const isWithout = tools.isOffered && !taken.takesTools;
-  for (const sentence of isWithout ? [...taken.notes, `${model} takes no tools`] : taken.notes) {
-    if (!leftOut.has(sentence)) log(attempt, sentence);
-    leftOut.add(sentence);
-  }
-  return taken;
 }
 
 async function recordAnswer(

@@ -205,6 +205,7 @@ async function continueGeneration(
     agentVersion: agent.version,
     mayDelegate: agent.agents !== '[]',
     fallbacks,
+    keepsPrompts: parts.prompts.keeps(agent),
     patience: new Patience(waitForProvider),
     leftOut: new Set(),
     output,

@@ -330,6 +330,65 @@ export interface QueueApi {
   get(options?: CallOptions): Promise<Schemas['OwnQueues']>;
 }
 
+export interface JobsApi {
+  /** Get whether the prompts of an organization are kept: `GET /admin/organizations/{organizationId}/prompts`. */
+  getOrganizationPrompts(
+    organizationId: string,
+    options?: CallOptions,
+  ): Promise<Schemas['PromptSettings']>;
+  /** Set whether the prompts of an organization are kept, how long and how many: `PUT /admin/organizations/{organizationId}/prompts`. */
+  setOrganizationPrompts(
+    organizationId: string,
+    body: Schemas['NewPromptSettings'],
+    options?: CallOptions,
+  ): Promise<Schemas['PromptSettings']>;
+  /** List jobs, newest first: `GET /api/jobs`. */
+  list(
+    query?: NonNullable<operations['listJobs']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['JobListItem']>;
+  /** Get a job: `GET /api/jobs/{jobId}`. */
+  get(
+    jobId: string,
+    query?: NonNullable<operations['getJob']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['Job']>;
+  /** Change when a queued job may begin, or its priority: `PATCH /api/jobs/{jobId}`. */
+  update(
+    jobId: string,
+    body: Schemas['JobChanges'],
+    options?: CallOptions,
+  ): Promise<Schemas['Job']>;
+  /** Cancel a job: `POST /api/jobs/{jobId}/cancel`. */
+  cancel(jobId: string, options?: CallOptions): Promise<Schemas['Job']>;
+  /** Run a failed or cancelled job again: `POST /api/jobs/{jobId}/retry`. */
+  retry(
+    jobId: string,
+    body: Schemas['JobRetry'],
+    options?: CallOptions,
+  ): Promise<Schemas['ListedJob']>;
+  /** List the steps of a job: calls of models, their tools, called skills, named steps, waits: `GET /api/jobs/{jobId}/steps`. */
+  listSteps(
+    jobId: string,
+    query?: NonNullable<operations['listJobSteps']['parameters']['query']>,
+    options?: CallOptions,
+  ): Pages<Schemas['JobStep']>;
+  /** Get what a call of a model was sent: `GET /api/jobs/{jobId}/steps/{step}/prompt`. */
+  getStepPrompt(
+    jobId: string,
+    step: string,
+    query?: NonNullable<operations['getStepPrompt']['parameters']['query']>,
+    options?: CallOptions,
+  ): Promise<Schemas['StepPrompt']>;
+  /** Cancel all jobs that filters name: `POST /api/jobs/cancel`. */
+  cancelManyJobs(
+    body: Schemas['CancelJobs'],
+    options?: CallOptions,
+  ): Promise<Schemas['CancelledJobs']>;
+  /** Run all failed or cancelled jobs that filters name again: `POST /api/jobs/retry`. */
+  retryManyJobs(body: Schemas['RetryJobs'], options?: CallOptions): Promise<Schemas['RetriedJobs']>;
+}
+
 export interface TriggersApi {
   /** Start the run of a trigger, or send its event: `POST /api/webhooks/agent/{webhookToken}`. */
   call(
@@ -578,47 +637,6 @@ export interface WebhooksApi {
   test(webhookId: string, options?: CallOptions): Promise<Schemas['WebhookDelivery']>;
 }
 
-export interface JobsApi {
-  /** List jobs, newest first: `GET /api/jobs`. */
-  list(
-    query?: NonNullable<operations['listJobs']['parameters']['query']>,
-    options?: CallOptions,
-  ): Pages<Schemas['JobListItem']>;
-  /** Get a job: `GET /api/jobs/{jobId}`. */
-  get(
-    jobId: string,
-    query?: NonNullable<operations['getJob']['parameters']['query']>,
-    options?: CallOptions,
-  ): Promise<Schemas['Job']>;
-  /** Change when a queued job may begin, or its priority: `PATCH /api/jobs/{jobId}`. */
-  update(
-    jobId: string,
-    body: Schemas['JobChanges'],
-    options?: CallOptions,
-  ): Promise<Schemas['Job']>;
-  /** Cancel a job: `POST /api/jobs/{jobId}/cancel`. */
-  cancel(jobId: string, options?: CallOptions): Promise<Schemas['Job']>;
-  /** Run a failed or cancelled job again: `POST /api/jobs/{jobId}/retry`. */
-  retry(
-    jobId: string,
-    body: Schemas['JobRetry'],
-    options?: CallOptions,
-  ): Promise<Schemas['ListedJob']>;
-  /** List the steps of a job: calls of models, their tools, called skills, named steps, waits: `GET /api/jobs/{jobId}/steps`. */
-  listSteps(
-    jobId: string,
-    query?: NonNullable<operations['listJobSteps']['parameters']['query']>,
-    options?: CallOptions,
-  ): Pages<Schemas['JobStep']>;
-  /** Cancel all jobs that filters name: `POST /api/jobs/cancel`. */
-  cancelManyJobs(
-    body: Schemas['CancelJobs'],
-    options?: CallOptions,
-  ): Promise<Schemas['CancelledJobs']>;
-  /** Run all failed or cancelled jobs that filters name again: `POST /api/jobs/retry`. */
-  retryManyJobs(body: Schemas['RetryJobs'], options?: CallOptions): Promise<Schemas['RetriedJobs']>;
-}
-
 export interface BatchesApi {
   /** Run skills many times: `POST /api/batches`. */
   createBatch(body: Schemas['NewBatch'], options?: CallOptions): Promise<Schemas['AcceptedBatch']>;
@@ -731,6 +749,7 @@ export interface Api {
   readonly openAPIImports: OpenAPIImportsApi;
   readonly usage: UsageApi;
   readonly queue: QueueApi;
+  readonly jobs: JobsApi;
   readonly triggers: TriggersApi;
   readonly accounts: AccountsApi;
   readonly agents: AgentsApi;
@@ -738,7 +757,6 @@ export interface Api {
   readonly conversations: ConversationsApi;
   readonly files: FilesApi;
   readonly webhooks: WebhooksApi;
-  readonly jobs: JobsApi;
   readonly batches: BatchesApi;
   readonly approvals: ApprovalsApi;
   readonly userData: UserDataApi;
@@ -1223,6 +1241,85 @@ export const operationTable: OperationTable = {
       result: 'json',
     },
   },
+  jobs: {
+    getOrganizationPrompts: {
+      verb: 'GET',
+      path: '/admin/organizations/{organizationId}/prompts',
+      credential: 'admin',
+      result: 'json',
+    },
+    setOrganizationPrompts: {
+      verb: 'PUT',
+      path: '/admin/organizations/{organizationId}/prompts',
+      credential: 'admin',
+      input: 'body',
+      result: 'json',
+    },
+    list: {
+      verb: 'GET',
+      path: '/api/jobs',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    get: {
+      verb: 'GET',
+      path: '/api/jobs/{jobId}',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    update: {
+      verb: 'PATCH',
+      path: '/api/jobs/{jobId}',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    cancel: {
+      verb: 'POST',
+      path: '/api/jobs/{jobId}/cancel',
+      credential: 'key',
+      result: 'json',
+    },
+    retry: {
+      verb: 'POST',
+      path: '/api/jobs/{jobId}/retry',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    listSteps: {
+      verb: 'GET',
+      path: '/api/jobs/{jobId}/steps',
+      credential: 'key',
+      input: 'query',
+      isPaged: true,
+      result: 'page',
+    },
+    getStepPrompt: {
+      verb: 'GET',
+      path: '/api/jobs/{jobId}/steps/{step}/prompt',
+      credential: 'key',
+      input: 'query',
+      result: 'json',
+    },
+    cancelManyJobs: {
+      verb: 'POST',
+      path: '/api/jobs/cancel',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+    retryManyJobs: {
+      verb: 'POST',
+      path: '/api/jobs/retry',
+      credential: 'key',
+      input: 'body',
+      result: 'json',
+    },
+  },
   triggers: {
     call: {
       verb: 'POST',
@@ -1596,65 +1693,6 @@ export const operationTable: OperationTable = {
       verb: 'POST',
       path: '/api/agent-webhooks/{webhookId}/test',
       credential: 'key',
-      result: 'json',
-    },
-  },
-  jobs: {
-    list: {
-      verb: 'GET',
-      path: '/api/jobs',
-      credential: 'key',
-      input: 'query',
-      isPaged: true,
-      result: 'page',
-    },
-    get: {
-      verb: 'GET',
-      path: '/api/jobs/{jobId}',
-      credential: 'key',
-      input: 'query',
-      result: 'json',
-    },
-    update: {
-      verb: 'PATCH',
-      path: '/api/jobs/{jobId}',
-      credential: 'key',
-      input: 'body',
-      result: 'json',
-    },
-    cancel: {
-      verb: 'POST',
-      path: '/api/jobs/{jobId}/cancel',
-      credential: 'key',
-      result: 'json',
-    },
-    retry: {
-      verb: 'POST',
-      path: '/api/jobs/{jobId}/retry',
-      credential: 'key',
-      input: 'body',
-      result: 'json',
-    },
-    listSteps: {
-      verb: 'GET',
-      path: '/api/jobs/{jobId}/steps',
-      credential: 'key',
-      input: 'query',
-      isPaged: true,
-      result: 'page',
-    },
-    cancelManyJobs: {
-      verb: 'POST',
-      path: '/api/jobs/cancel',
-      credential: 'key',
-      input: 'body',
-      result: 'json',
-    },
-    retryManyJobs: {
-      verb: 'POST',
-      path: '/api/jobs/retry',
-      credential: 'key',
-      input: 'body',
       result: 'json',
     },
   },

@@ -564,6 +564,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/organizations/{organizationId}/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getOrganizationPrompts"];
+        put: operations["setOrganizationPrompts"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/organizations/{organizationId}/queue": {
         parameters: {
             query?: never;
@@ -1372,6 +1388,22 @@ export interface paths {
             cookie?: never;
         };
         get: operations["streamJobEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{jobId}/steps/{step}/prompt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getStepPrompt"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2895,6 +2927,32 @@ export interface components {
             /** @description Its share of the slots beside other organizations that wait: with 2 it gets twice as many as one with 1, the default. */
             weight: number;
         };
+        PromptSettings: {
+            organization_id: string;
+            /** @description Whose prompts are kept: of no agent (off), of those with keep_prompts (agents), or of all. Null follows KEEP_PROMPTS. */
+            keep: ("off" | "agents" | "all") | null;
+            /** @description Days that the prompts of a job are kept after the last of them. Null follows PROMPT_RETENTION_DAYS. */
+            retention_days: number | null;
+            /** @description MiB that all kept prompts may have; where they have that many, new ones are not kept. Null follows PROMPTS_MAX_MB. */
+            max_mb: number | null;
+            /** @description What holds: its own settings, and those of the platform for the others. */
+            applied: {
+                /** @enum {string} */
+                keep: "off" | "agents" | "all";
+                retention_days: number;
+                max_mb: number;
+            };
+            /** @description Bytes of its kept prompts. */
+            kept_bytes: number;
+        };
+        NewPromptSettings: {
+            /** @description Whose prompts are kept: of no agent (off), of those with keep_prompts (agents), or of all. Null follows KEEP_PROMPTS. */
+            keep?: ("off" | "agents" | "all") | null;
+            /** @description Days that the prompts of a job are kept after the last of them. Null follows PROMPT_RETENTION_DAYS. */
+            retention_days?: number | null;
+            /** @description MiB that all kept prompts may have; where they have that many, new ones are not kept. Null follows PROMPTS_MAX_MB. */
+            max_mb?: number | null;
+        };
         QueueLimits: {
             paused: boolean;
             /** @description Runs at a time; null for any number. */
@@ -3061,6 +3119,8 @@ export interface components {
             priority?: ("high" | "normal" | "low") | null;
             /** @description Runs at a time; null for any number. */
             max_concurrency?: number | null;
+            /** @description Whether what its model is sent is kept and can be read at the steps of its jobs, where the organization allows it. */
+            keep_prompts?: boolean;
             metadata?: {
                 [key: string]: unknown;
             };
@@ -3109,6 +3169,8 @@ export interface components {
             priority: ("high" | "normal" | "low") | null;
             /** @description Runs at a time; null for any number. */
             max_concurrency: number | null;
+            /** @description Whether what its model is sent is kept and can be read at the steps of its jobs, where the organization allows it. */
+            keep_prompts: boolean;
             metadata: {
                 [key: string]: unknown;
             };
@@ -3165,6 +3227,8 @@ export interface components {
             priority: ("high" | "normal" | "low") | null;
             /** @description Runs at a time; null for any number. */
             max_concurrency: number | null;
+            /** @description Whether what its model is sent is kept and can be read at the steps of its jobs, where the organization allows it. */
+            keep_prompts: boolean;
             metadata: {
                 [key: string]: unknown;
             };
@@ -3219,6 +3283,8 @@ export interface components {
             priority: ("high" | "normal" | "low") | null;
             /** @description Runs at a time; null for any number. */
             max_concurrency: number | null;
+            /** @description Whether what its model is sent is kept and can be read at the steps of its jobs, where the organization allows it. */
+            keep_prompts: boolean;
             metadata: {
                 [key: string]: unknown;
             };
@@ -3274,6 +3340,8 @@ export interface components {
             priority?: ("high" | "normal" | "low") | null;
             /** @description Runs at a time; null for any number. */
             max_concurrency?: number | null;
+            /** @description Whether what its model is sent is kept and can be read at the steps of its jobs, where the organization allows it. */
+            keep_prompts?: boolean;
             metadata?: {
                 [key: string]: unknown;
             };
@@ -4207,6 +4275,8 @@ export interface components {
             } | null;
             /** @description What ends a wait: an event, as long as the run waits for it; an approval; a job. Null for a sleep and for what is no wait. */
             waits_for: components["schemas"]["WaitedFor"] | null;
+            /** @description Whether what the model was sent can be read at /prompt of the step; null where none was called. kept; off: the settings keep none; cap_reached: the organization had as many bytes of them as it may; too_large: more than 4 MiB; not_sent: no request could be made of the call; expired: removed after its days; earlier_job: the job that this one resumes made the call. */
+            prompt: ("kept" | "too_large" | "cap_reached" | "not_sent" | "expired" | "off" | "earlier_job") | null;
             /** @description When a wait ends by itself; null for what is no wait. */
             due_at: string | null;
             /** Format: date-time */
@@ -4375,6 +4445,49 @@ export interface components {
             };
         };
         JobEvent: components["schemas"]["JobStatusEvent"] | components["schemas"]["JobLogEvent"] | components["schemas"]["JobApprovalEvent"] | components["schemas"]["JobProgressEvent"] | components["schemas"]["JobMessageEvent"] | components["schemas"]["JobTokenEvent"] | components["schemas"]["JobToolCallEvent"] | components["schemas"]["JobToolResultEvent"];
+        ChangedPromptField: {
+            field: string;
+            /** @description Elements at the beginning of a list that are as before. */
+            same?: number;
+            removed?: unknown[];
+            added?: unknown[];
+            /** @description Elements at its end that are as before. */
+            same_at_end?: number;
+            /** @description Of a field that is no list; absent where it is new. */
+            before?: unknown;
+            /** @description Absent where it is gone. */
+            after?: unknown;
+        };
+        PromptDifference: {
+            /** @description Fields that are as before. */
+            same: string[];
+            changed: components["schemas"]["ChangedPromptField"][];
+        };
+        StepPrompt: {
+            step: number;
+            generation_id: string;
+            /** @description 0 for a summary. */
+            turn: number;
+            model: string;
+            /**
+             * @description kept; off: the settings keep none; cap_reached: the organization had as many bytes of them as it may; too_large: more than 4 MiB; not_sent: no request could be made of the call; expired: removed after its days; earlier_job: the job that this one resumes made the call.
+             * @enum {string}
+             */
+            state: "kept" | "too_large" | "cap_reached" | "not_sent" | "expired" | "off" | "earlier_job";
+            kept_at: string | null;
+            /** @description UTF-8 bytes of what was sent, with the names of files in place of their bytes. */
+            bytes: number | null;
+            /** @description Bytes that are stored for it: earlier prompts of the job have the rest. */
+            stored_bytes: number | null;
+            /** @description The step before in the same dialogue whose prompt is kept; null for the first. */
+            since_step: number | null;
+            /** @description The body that was sent, in the provider's own form; null with as=difference. */
+            body: {
+                [key: string]: unknown;
+            } | null;
+            /** @description With as=difference: what differs from the prompt of since_step. */
+            difference: components["schemas"]["PromptDifference"] | null;
+        };
         CancelJobs: {
             /** @enum {string} */
             status?: "queued" | "active" | "waiting";
@@ -6475,6 +6588,54 @@ export interface operations {
             };
         };
     };
+    getOrganizationPrompts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the organization. */
+                organizationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PromptSettings"];
+                };
+            };
+        };
+    };
+    setOrganizationPrompts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the organization. */
+                organizationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPromptSettings"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PromptSettings"];
+                };
+            };
+        };
+    };
     getQueueOfOrganization: {
         parameters: {
             query?: never;
@@ -8378,6 +8539,33 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": components["schemas"]["JobEvent"];
+                };
+            };
+        };
+    };
+    getStepPrompt: {
+        parameters: {
+            query?: {
+                /** @description difference: what differs from the prompt before in the same dialogue. */
+                as?: "whole" | "difference";
+            };
+            header?: never;
+            path: {
+                /** @description The id of the job. */
+                jobId: string;
+                /** @description The number of the step. */
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepPrompt"];
                 };
             };
         };

@@ -9,7 +9,7 @@ import { connect, path } from '../connection.ts';
 import { defineApiCommand, defineCommand, defineList, withPage } from '../define-command.ts';
 import { type Io, writeJson } from '../io.ts';
 import { eventLine, writeEvent } from '../job-events.ts';
-import { clean, printFields } from '../print.ts';
+import { clean, printFields, printValue } from '../print.ts';
 import { readSkillInput } from '../skill-input.ts';
 import { addManyCommands } from './many-jobs.ts';
 import { withAwaiting } from './run.ts';
@@ -36,6 +36,14 @@ export function addJobCommands(program: Command, io: Io): void {
     about: 'show a job with its input, output and error',
     examples: ['jobs show 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11'],
   }).action((id: string, options: ApiOptions) => showJob(io, id, options));
+  defineApiCommand(jobs, 'prompt <job> <step>', {
+    about: 'print what a call of a model was sent, where it is kept',
+    examples: ['jobs prompt 01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11 3 --difference'],
+  })
+    .option('--difference', 'only what differs from the turn before')
+    .action((id: string, step: string, options: ApiOptions & { difference?: boolean }) =>
+      showPrompt(io, { id, step }, options),
+    );
   addManyCommands(jobs, io);
   addLogs(program, io);
   addEvents(program, io);
@@ -117,6 +125,23 @@ function printJob(io: Io, job: Job): void {
   const { job_id, status, ...others } = fields;
   const shown = { job_id, status, skill: skillOf(job), ...others };
   printFields(io, shown, { times: jobTimes });
+}
+
+async function showPrompt(
+  io: Io,
+  { id, step }: { id: string; step: string },
+  options: ApiOptions & { difference?: boolean },
+): Promise<void> {
+  const prompt = await connect(io, options).request<Schema<'StepPrompt'>>({
+    method: 'GET',
+    path: path`/api/jobs/${id}/steps/${step}/prompt`,
+    query: { as: options.difference ? 'difference' : 'whole' },
+  });
+  if (options.json) return writeJson(io, prompt);
+  if (prompt.state !== 'kept') {
+    io.stderr.write(`What was sent is not kept: ${prompt.state}\n`);
+  }
+  printValue(io, prompt.difference ?? prompt.body);
 }
 
 async function cancelJob(io: Io, id: string, options: ApiOptions): Promise<void> {

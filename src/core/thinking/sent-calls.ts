@@ -1,0 +1,108 @@
+/** The calls of models as they are sent, and as they are kept: with names of files in place of their bytes. */
+import type { TakenSettings } from '../../adapters/models/known-models.ts';
+import {
+  type DialogueMessage,
+  type ModelCall,
+  ModelError,
+  type ToolOffer,
+} from '../../adapters/models/model.ts';
+import { type ProviderSettings, speaksChat } from '../../adapters/models/providers.ts';
+import { bodyOfCall } from '../../adapters/models/sent-body.ts';
+import { PlatformError } from '../../kernel/errors.ts';
+import type { Json } from '../../kernel/json.ts';
+import { log, type ThinkingAttempt } from './attempt.ts';
+import { withFileNames } from './files-of-calls.ts';
+import type { Generation } from './generation.ts';
+import { withLastTurnNote } from './last-turn.ts';
+
+/** A turn of a model, as far as what it is sent depends on it. */
+export interface SentTurn {
+  readonly attempt: ThinkingAttempt;
+  readonly generation: Generation;
+  readonly model: string;
+  readonly messages: readonly DialogueMessage[];
+  readonly tools: readonly ToolOffer[];
+  /** Whether the model has to answer, because no turn may follow. */
+  readonly isLast: boolean;
+}
+
+/** How a call reaches its provider, and what the model takes of its settings. */
+export interface CallWay {
+  readonly settings: ProviderSettings | undefined;
+  readonly taken: TakenSettings;
+}
+
+/** The way of a call, with a log line for the settings that the model does not take. Throws a ModelError. */
+export function wayOf(
+  { attempt, generation: { call, leftOut }, model, tools }: SentTurn,
+  settings: ProviderSettings | undefined,
+): CallWay {
+  const isOffered = tools.length > 0;
+  const isChatWithTools = isOffered && speaksChat(model, settings);
+  const taken = attempt.parts.known.takenBy(model, call, isChatWithTools);
+  const isWithout = isOffered && !taken.takesTools;
+  for (const sentence of isWithout ? [...taken.notes, `${model} takes no tools`] : taken.notes) {
+    if (!leftOut.has(sentence)) log(attempt, sentence);
+    leftOut.add(sentence);
+  }
+  return { settings, taken };
+}
+
+/** The call of a turn. `sent`: its messages with their files; `output`: most tokens of the answer. */
+export function callOfTurn(
+  { generation, model, tools, isLast }: SentTurn,
+  { settings, taken }: CallWay,
+  sent: readonly DialogueMessage[],
+  output: number,
+): Omit<ModelCall, 'onText'> {
+  return {
+    ...generation.call,
+    temperature: taken.temperature,
+    effort: taken.effort,
+    thinking: taken.thinking,
+    schema: taken.takesSchema ? generation.call.schema : undefined,
+    model,
+    settings,
+    messages: isLast && tools.length > 0 ? withLastTurnNote(sent) : sent,
+    tools: taken.takesTools ? tools : [],
+    mustAnswer: isLast,
+    maxOutputTokens: Math.min(output, taken.outputTokens),
+  };
+}
+
+/** What is sent for an answer of so many tokens at most; null where no request can be made. */
+export type PromptOf = ((output: number) => Json) | null;
+
+/** What a turn sends, where it is to be kept. */
+export async function promptOfTurn(turn: SentTurn): Promise<PromptOf | undefined> {
+  const { attempt, generation, model, messages } = turn;
+  if (!generation.keepsPrompts) return undefined;
+  return promptFrom(attempt, model, async (settings) => {
+    const way = wayOf(turn, settings);
+    const { takesFiles } = way.taken;
+    const sent = await withFileNames(attempt, { messages, model, takesFiles });
+    return (output) => callOfTurn(turn, way, sent, output);
+  });
+}
+
+/** The same of any call of a model. */
+export async function promptFrom(
+  { parts, run }: ThinkingAttempt,
+  model: string,
+  callFor: (
+    settings: ProviderSettings | undefined,
+  ) => Promise<(output: number) => Omit<ModelCall, 'onText'>>,
+): Promise<PromptOf> {
+  try {
+    const settings = await parts.credentials.settingsForModel(run.job.organization_id, model);
+    const call = await callFor(settings);
+    const bodyFor = (output: number) => bodyOfCall({ ...call(output), onText: () => {} });
+    // A call that cannot be written fails here, not in the transaction.
+    bodyFor(1);
+    return bodyFor;
+  } catch (error) {
+    // The call itself fails for the same reason, on record.
+    if (error instanceof ModelError || error instanceof PlatformError) return null;
+    throw error;
+  }
+}
