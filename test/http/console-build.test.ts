@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -18,7 +19,11 @@ import { startPlatform } from '../support/platform.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const root = join(import.meta.dirname, '../..');
-const page = `<!doctype html><title>Console</title>${'<p>new</p>'.repeat(200)}`;
+/** Numbers, of which brotli saves more than gzip. */
+const rows = Array.from({ length: 3_000 }, (_, i) => `<p>${(i * 7_919) % 10_007}</p>`);
+const page = `<!doctype html><title>Console</title>${rows.join('')}`;
+/** Of this one it saves little. */
+const style = 'p { color: red } '.repeat(200);
 /** Builds when a file named `go` is there; fails if that says so. */
 const bundler = `
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -27,6 +32,7 @@ while (!existsSync('go')) await setTimeout(10);
 if (readFileSync('go', 'utf8') === 'fail') throw new Error('no');
 const directory = process.argv[process.argv.indexOf('--outDir') + 1];
 writeFileSync(directory + '/index.html', ${JSON.stringify(page)});
+writeFileSync(directory + '/style.css', ${JSON.stringify(style)});
 `;
 
 /** A platform whose console was built once, of other sources than it has now, and is being built again. */
@@ -93,6 +99,11 @@ test('while the console is being built its page says so and loads itself again, 
   const built = join(dist, 'index.html');
   expect(gunzipSync(readFileSync(`${built}.gz`)).toString()).toBe(page);
   expect(brotliDecompressSync(readFileSync(`${built}.br`)).toString()).toBe(page);
+  expect(
+    readdirSync(dist)
+      .filter((name) => name.startsWith('style.'))
+      .toSorted(),
+  ).toEqual(['style.css', 'style.css.gz']);
 });
 
 test('pages that are open get the parts of their build, during the next one and after it', async () => {
