@@ -68,6 +68,24 @@ describe('run', () => {
     expect(ended).toEqual({ code: 0, stdout: '{"text":"a b"}\n', stderr: '' });
   });
 
+  test('--file uploads files for the user of the run, and names them in the input', async () => {
+    writeFileSync(join(home, 'tides.txt'), 'Low tide at nine.');
+    writeFileSync(join(home, 'moon.txt'), 'Full.');
+    const files = ['--file', 'tides.txt', '--file', 'moon.txt'];
+    world.provider.script(answering('At nine.'));
+    const task = ['run', 'agent/v1.0/run-task', 'task=When?', '--user', 'ada'];
+
+    const job = await json([...task, ...files]);
+
+    expect(job).toMatchObject({ status: 'completed', input: { task: 'When?', files: [id, id] } });
+    const { body } = await tenant.get(`/api/files/${job.input.files[0]}`);
+    expect(body).toMatchObject({ name: 'tides.txt', user_id: 'ada', bytes: 17 });
+    expect(await cli([...task, '--file', 'none.txt'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('none.txt cannot be read: there is no such file'),
+    });
+  });
+
   test('--no-wait prints the job, and --json the whole of it', async () => {
     const { stdout } = await cli(['run', echo, 'text=a', '--no-wait']);
     expect(stable(stdout)).toBe('job_id\t<id, thirty-six characters of the job>\nstatus\tqueued\n');

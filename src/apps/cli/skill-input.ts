@@ -112,8 +112,13 @@ function pairValue(text: string): unknown {
 }
 
 async function readText(file: string, name: string): Promise<string> {
+  return (await readBytes(file, name)).toString('utf8');
+}
+
+/** Reads a file, which messages call `name`. Throws CliError where it cannot be read. */
+export async function readBytes(file: string, name: string): Promise<Buffer> {
   try {
-    return await readFile(file, 'utf8');
+    return await readFile(file);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code === 'ENOENT' ? 'there is no such file' : message;

@@ -1,6 +1,9 @@
 /** `skillwright run`: runs a skill of a platform and prints its output. */
 import { randomUUID } from 'node:crypto';
+import { basename, resolve } from 'node:path';
+import type { Client } from '@skillwright/client';
 import type { Command } from 'commander';
+import { isObject } from '../../../kernel/json.ts';
 import {
   type AcceptedJob,
   type AwaitOptions,
@@ -13,7 +16,7 @@ import { defineApiCommand } from '../define-command.ts';
 import { CliError, exitCodes } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import type { TargetOptions } from '../profile.ts';
-import { readSkillInput } from '../skill-input.ts';
+import { readBytes, readSkillInput } from '../skill-input.ts';
 
 interface RunOptions extends TargetOptions, AwaitOptions {
   readonly agent?: string;
@@ -29,6 +32,7 @@ interface RunOptions extends TargetOptions, AwaitOptions {
   readonly jobKeyMode?: string;
   readonly debounce?: string;
   readonly debounceMax?: string;
+  readonly file?: readonly string[];
 }
 
 const skillPattern = /^[^/\s]+\/v\d+\.\d+\/[^/\s]+$/;
@@ -42,11 +46,17 @@ export function addRunCommands(program: Command, io: Io): void {
       'run text/v1.0/summarize @letter.json --follow',
       'run data/v1.0/parse-csv - < input.json',
       `run text/v1.0/word-count text=later --delay 3600 --no-wait`,
+      `run agent/v1.0/run-task task='What is in the picture?' --file harbour.png`,
     ],
   });
   withAwaiting(command)
     .argument('<skill>', 'category/version/name')
     .argument('[input...]', 'its input: JSON, @file, - for stdin, or key=value pairs')
+    .option(
+      '--file <path>',
+      'a file to upload, which the input names in files; several with --file each',
+      (path: string, before: readonly string[] = []) => [...before, path],
+    )
     .option('--agent <id>', 'the agent that runs it')
     .option('--user <name>', 'the user on whose behalf it runs')
     .option('--conversation <id>', 'a conversation to continue')
@@ -103,9 +113,31 @@ async function runSkill(
     // So that a repeat after a connection that broke runs nothing twice.
     'idempotency-key': idempotencyKey ?? randomUUID(),
   };
-  const body = await readSkillInput(io, words);
+  const input = await readSkillInput(io, words);
+  const body = await withFiles(io, client, input, options);
   const request = { method: 'POST' as const, path: `/api/${skill}`, body, headers };
   await awaitJob(io, client, await client.request<AcceptedJob>(request), options);
+}
+
+/** The input with the files that the options name, which are uploaded for the user of the run. */
+async function withFiles(
+  io: Io,
+  client: Client,
+  input: unknown,
+  { file: paths = [], user: userId }: RunOptions,
+): Promise<unknown> {
+  if (paths.length === 0) return input;
+  if (!isObject(input)) {
+    throw new CliError('--file is for an input that is an object', exitCodes.usage);
+  }
+  const { files: before = [] } = input;
+  const files: unknown[] = Array.isArray(before) ? [...before] : [before];
+  for (const path of paths) {
+    const bytes = await readBytes(resolve(io.cwd, path), path);
+    const { id } = await client.files.upload(bytes, { name: basename(path), userId });
+    files.push(id);
+  }
+  return { ...input, files };
 }
 
 function given(name: string, value: string | undefined): Record<string, string> {
