@@ -217,6 +217,7 @@ describe.each(await engines())('on $name', (engine) => {
         memory: 'user',
         recall: null,
         profile: null,
+        memory_formation: null,
         priority: null,
         max_concurrency: null,
         keep_prompts: false,

@@ -1,11 +1,16 @@
-/** A job that goes on from the record of a failed one, in a process that is killed: nothing is done or paid twice. */
+/**
+ * A job that goes on from the record of a failed one, and memories that form, in a process that is killed: nothing is done
+ * or paid twice.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { followingPlans, type Plan } from '../support/thinking-plans.ts';
 import {
+  runTask,
   type ThinkingProcess,
   thinkingAgents,
   thinkingProcess,
 } from '../support/thinking-process.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 let own: ThinkingProcess;
 beforeEach(async () => {
@@ -83,3 +88,58 @@ test.each(thinkingAgents)(
     expect(kept.toSorted()).toEqual(sent.toSorted());
   },
 );
+
+test('memories form once of each message, whenever the process is killed', {
+  timeout: 120_000,
+}, async () => {
+  const { provider } = own;
+  const saidIn = ({ messages }: { messages: readonly { content?: unknown }[] }) =>
+    /<conversation>\n(.*)\n<\/conversation>/s.exec(String(messages.at(-1)?.content))?.[1];
+  const form = (json: string) => {
+    const { messages } = JSON.parse(json) as { messages: { content: string; role: string }[] };
+    const ofUser = messages.filter(({ role }) => role === 'user');
+    const remember = ofUser.map(({ content }, i) => ({
+      ...{ content: `Said ${content}`, tag: 'fact', message: 2 * i + 1, replaces: null },
+    }));
+    return { text: JSON.stringify({ remember, forget: [] }) };
+  };
+  const headers = { 'x-agent-id': 'forms', 'x-user-id': 'ada' };
+  const memories = async () =>
+    (await own.get('/api/agents/forms/memories?user_id=ada')).body.data.map(
+      ({ content }: { content: string }) => content,
+    );
+  const jobs = async () => (await own.get('/api/jobs?skill_name=form-memories')).body;
+  await own.start();
+  const made = { id: 'forms', model: 'openai/test-model', memory_formation: { quiet_seconds: 0 } };
+  expect((await own.post('/api/agents', made)).status).toBe(201);
+
+  provider.script((request) =>
+    saidIn(request) === undefined ? { text: 'Yes.' } : { until: never },
+  );
+  await own.run(runTask, { task: 'one' }, headers);
+  await waitFor(() => provider.requests.some((one) => saidIn(one) !== undefined), {
+    describe: 'the memories are being formed',
+  });
+  await own.kill();
+  provider.script((request) => {
+    const said = saidIn(request);
+    return said === undefined ? { text: 'Yes.' } : form(said);
+  });
+  await own.start();
+  await waitFor(async () => (await memories()).length === 1, {
+    describe: 'the memory of the first conversation',
+    deadlineMs: 60_000,
+  });
+  await own.run(runTask, { task: 'two' }, headers);
+  // Before its job was accepted, or after.
+  await own.kill();
+  await own.start();
+  await waitFor(async () => (await memories()).length === 2, {
+    describe: 'the memory of the second conversation',
+    deadlineMs: 60_000,
+  });
+  await own.untilAllEnded();
+
+  expect((await memories()).sort()).toEqual(['Said one', 'Said two']);
+  expect((await jobs()).total).toBe(2);
+});

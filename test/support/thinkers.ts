@@ -140,6 +140,7 @@ export async function newThinker(
     recall?: { limit: number };
     profile?: { max_bytes: number };
     keep_prompts?: boolean;
+    memory_formation?: object;
   } = {},
   key: Record<string, unknown> = {},
 ): Promise<Thinker> {

@@ -65,7 +65,7 @@ export function contextOf({ signal, progress, generate }: Trial): SkillContext {
     memory: emptyMemory(),
     files: { put: notHere, get: notHere },
     generate: generate ?? notHere,
-    step: notHere,
+    step: (async (_name: string, act: () => unknown) => act()) as unknown as SkillContext['step'],
     map: notHere,
     sleep: notHere,
     sleepUntil: notHere,
@@ -117,6 +117,9 @@ function emptyMemory(): SkillMemory {
       return isThere;
     },
     profile: async () => profile,
+    get asModel() {
+      return this;
+    },
     async updateProfile(content) {
       profile = content;
     },

@@ -3,7 +3,13 @@ import { useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type AgentForSession, changeAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
-import { AgentMemoryFields, memoryOf, profileOf, recallOf } from '../forms/AgentMemoryFields.tsx';
+import {
+  AgentMemoryFields,
+  formationOf,
+  memoryOf,
+  profileOf,
+  recallOf,
+} from '../forms/AgentMemoryFields.tsx';
 import { CalledAgentsField } from '../forms/CalledAgentsField.tsx';
 import { GuardsField, guardsOf, rulesOf, ToolRulesField } from '../forms/ControlFields.tsx';
 import { FallbackModelsField } from '../forms/FallbackModelsField.tsx';
@@ -40,6 +46,8 @@ interface Edited {
   readonly memory?: string;
   readonly recall?: string;
   readonly profile?: string;
+  readonly quiet?: string;
+  readonly former?: string;
   readonly priority?: string;
   readonly max_concurrency?: string;
   readonly keep_prompts?: string;
@@ -55,30 +63,36 @@ type Listed = 'skills' | 'approvals' | 'agents' | 'fallback_models' | 'model_set
 
 const texts = [
   ...['name', 'description', 'model', 'instructions', 'variables', 'metadata', 'memory'],
-  ...['recall', 'profile', 'priority', 'max_concurrency', 'tool_rules', 'guards', 'keep_prompts'],
+  ...['recall', 'profile', 'memory_formation', 'priority', 'max_concurrency'],
+  ...['tool_rules', 'guards', 'keep_prompts'],
 ];
 const lists = ['skills', 'approvals', 'agents', 'fallback_models'];
 const fields = [...texts, ...lists, ...settingIssues];
 
-function changesOf({
-  model,
-  variables,
-  tool_rules: rules,
-  guards,
-  metadata,
-  skills,
-  approvals,
-  agents,
-  memory,
-  recall,
-  profile,
-  priority,
-  max_concurrency: runs,
-  keep_prompts: keeps,
-  fallback_models: fallbacks,
-  model_settings: settings,
-  ...rest
-}: Edited): Schema<'AgentChanges'> {
+function changesOf(
+  {
+    model,
+    variables,
+    tool_rules: rules,
+    guards,
+    metadata,
+    skills,
+    approvals,
+    agents,
+    memory,
+    recall,
+    profile,
+    quiet,
+    former,
+    priority,
+    max_concurrency: runs,
+    keep_prompts: keeps,
+    fallback_models: fallbacks,
+    model_settings: settings,
+    ...rest
+  }: Edited,
+  { memory_formation: formation }: AgentForSession,
+): Schema<'AgentChanges'> {
   return {
     ...rest,
     ...(skills && { skills: [...skills] }),
@@ -90,6 +104,13 @@ function changesOf({
     ...(memory !== undefined && { memory: memoryOf(memory) }),
     ...(recall !== undefined && { recall: recallOf(recall) }),
     ...(profile !== undefined && { profile: profileOf(profile) }),
+    ...((quiet !== undefined || former !== undefined) && {
+      memory_formation: formationOf(
+        quiet ?? String(formation?.quiet_seconds ?? ''),
+        former ?? formation?.model ?? '',
+        formation,
+      ),
+    }),
     ...(priority !== undefined && { priority: priorityOf(priority) }),
     ...(keeps !== undefined && { keep_prompts: keeps === 'on' }),
     ...(runs !== undefined && { max_concurrency: numberOf(runs) }),
@@ -108,7 +129,7 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
   const [warnings, setWarnings] = useState<readonly string[]>([]);
   const isEdited = Object.keys(edited).length > 0;
   const save = useAct({
-    act: async () => changeAgent(agent.id, changesOf(edited)),
+    act: async () => changeAgent(agent.id, changesOf(edited, agent)),
     done: 'The agent is saved',
     changes: [['agents']],
     quiet: true,
@@ -138,6 +159,8 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
     memory: agent.memory,
     recall: String(agent.recall?.limit ?? ''),
     profile: String(agent.profile?.max_bytes ?? ''),
+    quiet: String(agent.memory_formation?.quiet_seconds ?? ''),
+    former: agent.memory_formation?.model ?? '',
   };
   function forget() {
     setEdited({});
@@ -253,6 +276,8 @@ export function AgentSettings({ agent }: { agent: AgentForSession }) {
             memory: edited.memory ?? stored.memory,
             recall: edited.recall ?? stored.recall,
             profile: edited.profile ?? stored.profile,
+            quiet: edited.quiet ?? stored.quiet,
+            former: edited.former ?? stored.former,
           }}
           onValue={(name, value) => edit(name, value, stored[name])}
           error={error}

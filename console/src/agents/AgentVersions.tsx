@@ -41,6 +41,7 @@ const words: Readonly<Record<Summary['changed'][number], string>> = {
   memory: 'Memory',
   recall: 'Recall',
   profile: 'Profiles of users',
+  memory_formation: 'Memories that form',
 };
 
 export function AgentVersions({

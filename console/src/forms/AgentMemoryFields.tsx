@@ -1,9 +1,9 @@
-/** The fields `memory`, `recall` and `profile` of an agent. */
+/** The fields `memory`, `recall`, `profile` and `memory_formation` of an agent. */
 import type { Schema } from '../api/client.ts';
-import { issueOf, NumberField, SelectField } from '../ui/Field.tsx';
+import { issueOf, NumberField, SelectField, TextField } from '../ui/Field.tsx';
 import { numberOf } from './numbers.ts';
 
-type Texts = Readonly<Record<'memory' | 'recall' | 'profile', string>>;
+type Texts = Readonly<Record<'memory' | 'recall' | 'profile' | 'quiet' | 'former', string>>;
 
 const memoryUses = [
   { value: 'user', label: 'model writes the user’s' },
@@ -22,6 +22,16 @@ export function recallOf(text: string): Schema<'Agent'>['recall'] {
 export function profileOf(text: string): Schema<'Agent'>['profile'] {
   const max_bytes = numberOf(text);
   return max_bytes === null ? null : { max_bytes };
+}
+
+/** `kept` is the present setting, whose other fields stay. */
+export function formationOf(
+  quiet: string,
+  former: string,
+  kept: Schema<'Agent'>['memory_formation'] = null,
+): Schema<'Agent'>['memory_formation'] {
+  const quiet_seconds = numberOf(quiet);
+  return quiet_seconds === null ? null : { ...kept, quiet_seconds, model: former.trim() || null };
 }
 
 export function AgentMemoryFields({
@@ -58,6 +68,25 @@ export function AgentMemoryFields({
         error={issueOf(error, 'profile')}
         value={values.profile}
         onValue={(value) => onValue('profile', value)}
+      />
+      <NumberField
+        label="Memories form after"
+        optional
+        hint="Seconds for which a conversation has been quiet, 0 to 86,400. If empty, none form."
+        error={
+          issueOf(error, 'memory_formation') ?? issueOf(error, 'memory_formation.quiet_seconds')
+        }
+        value={values.quiet}
+        onValue={(value) => onValue('quiet', value)}
+      />
+      <TextField
+        label="Model that forms memories"
+        optional
+        hint="provider/model. If empty, the agent’s."
+        error={issueOf(error, 'memory_formation.model')}
+        value={values.former}
+        onValue={(value) => onValue('former', value)}
+        className="font-mono text-[13px]"
       />
     </div>
   );

@@ -6,7 +6,13 @@ import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Fold } from '../ui/Fold.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { AgentMemoryFields, memoryOf, profileOf, recallOf } from './AgentMemoryFields.tsx';
+import {
+  AgentMemoryFields,
+  formationOf,
+  memoryOf,
+  profileOf,
+  recallOf,
+} from './AgentMemoryFields.tsx';
 import { CalledAgentsField } from './CalledAgentsField.tsx';
 import { FallbackModelsField } from './FallbackModelsField.tsx';
 import { FormFrame } from './FormFrame.tsx';
@@ -21,7 +27,7 @@ import { AskBeforeField, SkillPatternsField } from './SkillPatternsField.tsx';
 const folded = ['fallback_models', ...settingIssues];
 const shown = [
   ...['id', 'name', 'description', 'model', 'instructions', 'skills', 'approvals', 'agents'],
-  ...['memory', 'recall', 'profile', 'priority', 'max_concurrency', 'metadata'],
+  ...['memory', 'recall', 'profile', 'memory_formation', 'priority', 'max_concurrency', 'metadata'],
 ];
 const fields = [...shown, ...folded];
 
@@ -36,7 +42,13 @@ const noLists: Lists = { skills: [], approvals: [], agents: [], fallback_models:
 export function NewAgent({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [texts, setTexts] = useState(noTexts);
-  const [memory, setMemory] = useState({ memory: 'user', recall: '', profile: '' });
+  const [memory, setMemory] = useState({
+    memory: 'user',
+    recall: '',
+    profile: '',
+    quiet: '',
+    former: '',
+  });
   const [priority, setPriority] = useState('');
   const [runs, setRuns] = useState('');
   const [metadata, setMetadata] = useState('{}');
@@ -58,6 +70,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         memory: memoryOf(memory.memory),
         recall: recallOf(memory.recall),
         profile: profileOf(memory.profile),
+        memory_formation: formationOf(memory.quiet, memory.former),
         priority: priorityOf(priority),
         max_concurrency: numberOf(runs),
         metadata: objectOf(metadata, 'metadata'),

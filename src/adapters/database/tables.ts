@@ -285,6 +285,8 @@ export interface AgentsTable {
   memory: Generated<'read_write' | 'user' | 'read' | 'off'>;
   /** JSON `{limit}`: the memories that come into a prompt by themselves; null for none. */
   recall: Generated<string | null>;
+  /** JSON: how memories are formed after its conversations; null where none are. */
+  memory_formation: Generated<string | null>;
   /** JSON: how its model may write the profiles of users; null where it may not. */
   profile: Generated<string | null>;
   /** That of jobs whose requests give none; null for normal. */
@@ -469,6 +471,10 @@ export interface ConversationsTable {
   next_summary_at: Generated<number | null>;
   /** The version of the agent with which the last one failed. */
   failed_summaries_version: Generated<number | null>;
+  /** When memories are to be formed of what was said; null where none are. */
+  forms_at: Generated<number | null>;
+  /** The last message of which memories have been formed; null before the first. */
+  formed_through: Generated<string | null>;
 }
 
 /** How many conversations there are of each kind. */
@@ -1036,6 +1042,8 @@ export interface MemoriesTable {
   job_id: Generated<string | null>;
   conversation_id: Generated<string | null>;
   step: Generated<number | null>;
+  /** The message that it was formed of; null where it was not. */
+  message_id: Generated<string | null>;
   /** From then on it is not found. */
   expires_at: Generated<number | null>;
   /** Of an agent's own: the user of the run that wrote it; null where that had none, or a client wrote it. */

@@ -35,6 +35,8 @@ const sealEveryMs = 60_000;
 const purgeEveryMs = 10_000;
 /** Between two searches for memories that await a vector. */
 const embedEveryMs = 1_000;
+/** Between two searches for conversations of which memories are to be formed. */
+const formEveryMs = 1_000;
 /** Between two writes of the statistics; a crash loses at most that much. */
 const recordEveryMs = 1_000;
 /** Between two writes of the calls of triggers. */
@@ -113,6 +115,7 @@ function schedulerTasks({
   files,
   jobs,
   memories,
+  memoryFormations,
   runEvents,
   signingSecrets,
   tick,
@@ -121,6 +124,7 @@ function schedulerTasks({
   return [
     [sweepEveryMs, () => jobs.recovery.sweep()],
     [sweepEveryMs, () => jobs.batchEnds.complete()],
+    [formEveryMs, () => memoryFormations.run()],
     [sweepEveryMs, () => runEvents.handover.handOverAll()],
     [purgeEveryMs, () => memories.purge()],
     [purgeEveryMs, () => memories.expire()],

@@ -24,6 +24,7 @@ import { Budgets } from '../../core/usage/budgets.ts';
 import { UsageLedger } from '../../core/usage/usage.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Approvals } from '../../platform/approvals/approvals.ts';
+import { MemoryFormations } from '../../platform/memory-formation/formations.ts';
 import { QueueState } from '../../platform/queues/queue-state.ts';
 import { RunEvents } from '../../platform/run-events/run-events.ts';
 import { Schedules } from '../../platform/schedules/schedules.ts';
@@ -113,6 +114,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     runEvents,
     schedules,
     tick: new Tick(base, running),
+    memoryFormations: new MemoryFormations(base, running),
     usage: new UsageLedger(base),
     budgets: new Budgets(base, { agents, apiKeys, scheduledJobs: schedules }),
     mappings,

@@ -13,6 +13,16 @@ export interface ProfileSetting {
   readonly max_bytes: number;
 }
 
+/** How memories are formed after an agent's conversations. */
+export interface MemoryFormation {
+  /** How long after the last run of a conversation. */
+  readonly quiet_seconds: number;
+  /** The model that forms them; the agent's where it is left out. */
+  readonly model?: string | null;
+  /** Of one conversation at a time. */
+  readonly max_memories?: number;
+}
+
 /** The fields of an agent that a client may set. */
 export interface AgentFields
   extends Partial<
@@ -23,6 +33,7 @@ export interface AgentFields
   > {
   recall?: { readonly limit: number } | null;
   profile?: ProfileSetting | null;
+  memory_formation?: MemoryFormation | null;
   skills?: readonly string[];
   approvals?: readonly string[];
   tool_rules?: readonly ToolRule[];
@@ -57,6 +68,7 @@ export function emptyAgent(organizationId: string, id: string, now: number): Age
     memory: 'user',
     recall: null,
     profile: null,
+    memory_formation: null,
     priority: null,
     keep_prompts: 0,
     version: 1,
@@ -81,6 +93,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     recall,
     profile,
     keep_prompts,
+    memory_formation: formation,
     ...texts
   } = fields;
   return {
@@ -88,6 +101,7 @@ export function columnsOf(fields: AgentFields): Partial<AgentRow> {
     ...(keep_prompts !== undefined && { keep_prompts: keep_prompts ? 1 : 0 }),
     ...(recall !== undefined && { recall: recall && JSON.stringify(recall) }),
     ...(profile !== undefined && { profile: profile && JSON.stringify(profile) }),
+    ...(formation !== undefined && { memory_formation: formation && JSON.stringify(formation) }),
     ...(model_settings !== undefined && {
       model_settings: JSON.stringify(storedSettings(model_settings)),
     }),
@@ -118,6 +132,7 @@ export function agentBody<Row extends AgentRow>({ organization_id: _, keep_promp
     keep_prompts: keep_prompts === 1,
     recall: row.recall === null ? null : (JSON.parse(row.recall) as { limit: number }),
     profile: profileOf(row),
+    memory_formation: formationOf(row),
     created_at: timestamp(row.created_at),
     updated_at: timestamp(row.updated_at),
   };
@@ -126,6 +141,13 @@ export function agentBody<Row extends AgentRow>({ organization_id: _, keep_promp
 /** How the agent's model keeps profiles of users; null where it does not. */
 export function profileOf({ profile }: Pick<AgentRow, 'profile'>): ProfileSetting | null {
   return profile === null ? null : (JSON.parse(profile) as ProfileSetting);
+}
+
+/** How memories are formed after the agent's conversations; null where none are. */
+export function formationOf({
+  memory_formation: formation,
+}: Pick<AgentRow, 'memory_formation'>): MemoryFormation | null {
+  return formation === null ? null : (JSON.parse(formation) as MemoryFormation);
 }
 
 /** The agent's rules about the calls of its tools, in order. */

@@ -75,6 +75,7 @@ const Version = Type.Object(
           memory: 'user',
           recall: null,
           profile: null,
+          memory_formation: null,
         },
         compared_to: 2,
         differences: [{ field: 'instructions', before: '', after: 'Be brief.' }],

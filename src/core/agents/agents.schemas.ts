@@ -203,6 +203,33 @@ const versioned = {
     description:
       'How many memories, the best for the task, come into the prompt by themselves; null for none.',
   },
+  memory_formation: {
+    ...Nullable(
+      Type.Object(
+        {
+          quiet_seconds: Type.Integer({
+            minimum: 0,
+            maximum: 86_400,
+            description: 'For how long no run of the conversation may have ended.',
+          }),
+          model: Type.Optional({
+            ...Nullable(ModelName),
+            description: "The model that forms them; null for the agent's own.",
+          }),
+          max_memories: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: 50,
+              description: 'Memories that one job adds or replaces, at most; 10 by default.',
+            }),
+          ),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    description:
+      'Forms memories once a conversation has been quiet, within memory: a job of agent/v1.0/form-memories. null: none are formed.',
+  },
   profile: {
     ...Nullable(
       Type.Object({ max_bytes: Type.Integer(profileBytes) }, { additionalProperties: false }),
@@ -257,6 +284,7 @@ const example = {
   memory: 'user',
   recall: { limit: 5 },
   profile: { max_bytes: 4_096 },
+  memory_formation: { quiet_seconds: 300 },
   priority: null,
   max_concurrency: null,
   keep_prompts: false,

@@ -20,7 +20,12 @@ export type MessageRow = Selectable<MessagesTable>;
 /** A new conversation; it has no failed summaries. */
 export type NewConversationRow = Omit<
   ConversationRow,
-  'failed_summaries' | 'next_summary_at' | 'failed_summaries_version' | 'forked_from'
+  | 'failed_summaries'
+  | 'next_summary_at'
+  | 'failed_summaries_version'
+  | 'forked_from'
+  | 'forms_at'
+  | 'formed_through'
 > &
   Partial<Pick<ConversationRow, 'forked_from'>>;
 
@@ -48,6 +53,28 @@ const setStatus = statement<{ ids: readonly string[]; status: ConversationStatus
 /** Makes a conversation that is held active again. */
 export function reopenConversation(tx: Transaction, id: string, now: number): Promise<void> {
   return tx.each(setStatus, [{ ids: [id], status: 'active', now }]);
+}
+
+const quietSeconds = {
+  sqlite: sql<number>`json_extract(agents.memory_formation, '$.quiet_seconds')`,
+  postgres: sql<number>`(agents.memory_formation::json ->> 'quiet_seconds')::bigint`,
+};
+
+const setForming = statement<{ ids: readonly string[]; now: number }>()((db, p, dialect) => {
+  const quiet = quietSeconds[dialect];
+  return db
+    .updateTable('conversations')
+    .from('agents')
+    .set({ forms_at: sql<number>`cast(${p('now')} as bigint) + 1000 * ${quiet}` })
+    .whereRef('agents.organization_id', '=', 'conversations.organization_id')
+    .whereRef('agents.id', '=', 'conversations.agent_id')
+    .where('agents.memory_formation', 'is not', null)
+    .where(isIn(dialect, sql.ref('conversations.id'), listOf(p, 'ids')));
+});
+
+/** Says when memories are formed of conversations in which a run has just ended, where their agents have them formed. */
+export function setFormingOf(tx: Transaction, ids: readonly string[], now: number): Promise<void> {
+  return tx.each(setForming, [{ ids, now }]);
 }
 
 export const conversationCounts = new Counts('conversation_counts', [

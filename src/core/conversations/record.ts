@@ -25,6 +25,7 @@ import {
   type MessageRow,
   type NewConversationRow,
   reopenConversation,
+  setFormingOf,
   summaryMark,
 } from './conversations.store.ts';
 
@@ -169,6 +170,7 @@ function storable(content: string): string {
 export type { ConversationRow, NewConversationRow };
 export const lockConversations = lock;
 export const endConversations = endAndCount;
+export const formMemoriesLater = setFormingOf;
 
 export function foldConversationCounts(tx: Transaction, writer: Writer): Promise<void> {
   return conversationCounts.fold(tx, writer);

@@ -9,7 +9,12 @@ import type { MessageRole } from '../../adapters/database/tables.ts';
 import { timestamp } from '../../kernel/clock.ts';
 import type { RunErrorCode } from '../../kernel/errors.ts';
 import type { Context } from '../context/context.ts';
-import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
+import {
+  addMessages,
+  endConversations,
+  formMemoriesLater,
+  type NewMessage,
+} from '../conversations/record.ts';
 import { envelopeOf, type NewEvent, runData } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
 import { UnconfirmedWrites } from '../leases/unconfirmed-writes.ts';
@@ -107,6 +112,7 @@ export async function recordEffects(
     now,
     writer,
   );
+  await formMemories(settler, tx, closed, now);
   await appendEventsOf(tx, ended, { agentOf: ({ job }) => job, eventsOf }, now);
   await insertJobEvents(
     tx,
@@ -125,6 +131,19 @@ export async function recordEffects(
   tx.afterCommit(() => {
     for (const one of settled) publish(context, one, now);
   });
+}
+
+/** Notes when memories are formed of dialogues that have ended, in which a client takes part. */
+async function formMemories(
+  settler: Settler,
+  tx: Transaction,
+  closed: readonly Settled[],
+  now: number,
+): Promise<void> {
+  const dialogues = closed.filter((one) => !isChild(one)).filter(mayBeSteered(settler));
+  if (dialogues.length === 0) return;
+  const ids = dialogues.map(({ job }) => job.conversation_id);
+  await formMemoriesLater(tx, ids, now);
 }
 
 /** Publishes ends whose commit was not confirmed, once the database shows that they are on record. */

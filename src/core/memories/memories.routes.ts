@@ -61,6 +61,10 @@ const Memory = Type.Object(
               description: 'The step of the job; null for the code of the run itself.',
             }),
           ),
+          message_id: Type.Optional({
+            ...Id,
+            description: 'The message of the conversation that it was formed of.',
+          }),
         },
         { description: 'The run that wrote the content; null where a client wrote or changed it.' },
       ),

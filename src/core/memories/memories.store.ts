@@ -39,6 +39,7 @@ export const visibleColumns = [
   'user_id',
   'job_id',
   'conversation_id',
+  'message_id',
   'step',
   'expires_at',
   'written_for',

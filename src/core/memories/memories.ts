@@ -355,7 +355,8 @@ function memoryView(agent_id: string, row: VisibleMemoryRow) {
 }
 
 /** The run that wrote the content; null if a client wrote or changed it. */
-function sourceOf({ job_id, conversation_id, step, edited }: VisibleMemoryRow) {
+function sourceOf({ job_id, conversation_id, message_id, step, edited }: VisibleMemoryRow) {
   if (job_id === null || edited === 1) return null;
-  return { job_id, conversation_id: conversation_id ?? '', step };
+  const formedOf = message_id !== null && { message_id };
+  return { job_id, conversation_id: conversation_id ?? '', step, ...formedOf };
 }

@@ -92,7 +92,12 @@ export async function keepProfile(
   const before = await findProfile(tx, of, of.userId);
   const { content, rest } = mergedProfile(change, before?.content ?? '', maxBytes);
   if (rest !== '') {
-    const ofRun = { job_id: change.jobId, conversation_id: change.conversationId, step: null };
+    const ofRun = {
+      job_id: change.jobId,
+      conversation_id: change.conversationId,
+      step: null,
+      message_id: null,
+    };
     const source = { ...ofRun, of_user: of.userId };
     const memory = newMemory({ content: rest, tag: 'profile' }, { now, userId: of.userId, source });
     await insertAll(tx, of, [memory]);

@@ -29,12 +29,18 @@ import { readWords } from './words.ts';
 export type NewMemory = Readonly<RecordedMemory>;
 
 /** The run that wrote a memory; all fields are null if a client wrote it. */
-export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step'> & {
+export type Source = Pick<MemoryRow, 'job_id' | 'conversation_id' | 'step' | 'message_id'> & {
   /** The user for whom the run ran. */
   readonly of_user: string | null;
 };
 
-const ofClient: Source = { job_id: null, conversation_id: null, step: null, of_user: null };
+const ofClient: Source = {
+  job_id: null,
+  conversation_id: null,
+  message_id: null,
+  step: null,
+  of_user: null,
+};
 
 /** The changes of a run to its agent's memories. */
 export interface MemoryChanges {
@@ -81,6 +87,7 @@ export function newMemory(
     expires_at,
     job_id: source.job_id,
     conversation_id: source.conversation_id,
+    message_id: source.message_id,
     step: source.step,
     written_for: userId === null ? source.of_user : null,
     edited: 0,

@@ -42,6 +42,7 @@ import { queryOf } from './query.ts';
 import { type MemoryChanges, type NewMemory, newMemory, type Source } from './record.ts';
 import { countAmong, matches, type Ranked, rank, weightsOf } from './relevance.ts';
 import {
+  type FormedOf,
   type Recollection,
   readForget,
   readProfile,
@@ -49,6 +50,7 @@ import {
   readRemember,
   refusing,
   type Whose,
+  withoutRights,
 } from './run-questions.ts';
 import { countOf, inOrder, matchesOf, mayHaveExpired } from './search.ts';
 import { Turns } from './turns.ts';
@@ -70,6 +72,8 @@ export type MemoryChange =
   | {
       readonly remembered: RunMemoryView & {
         readonly step: number | null;
+        /** What it was formed of. */
+        readonly of?: FormedOf | undefined;
         /** Whether it replaced an earlier memory and took its id. */
         readonly updated?: boolean;
       };
@@ -154,7 +158,10 @@ export class RunMemory {
    * repeated run can restore them without asking again. Invalid requests are refused at once, without waiting for the
    * database.
    */
-  async ask(verb: MemoryVerb, payload: unknown, asker: Requester = ofRecord): Promise<unknown> {
+  async ask(verb: MemoryVerb, given: unknown, requester: Requester = ofRecord): Promise<unknown> {
+    const payload = withoutRights(given);
+    // Code may ask with the rights of a model, which are never more than its own.
+    const asker = payload === given ? requester : { ...requester, isModel: true };
     if (this.run.isTrial && !readingVerbs.includes(verb))
       throw permanentError('a trial may only read the memory of its agent');
     try {
@@ -180,17 +187,17 @@ export class RunMemory {
   async #answer(verb: MemoryVerb, payload: unknown, asker: Requester = ofRecord): Promise<unknown> {
     switch (verb) {
       case 'remember': {
-        const { whose, ...fields } = readRemember(payload, this.clock.now());
+        const { whose, source: of, ...fields } = readRemember(payload, this.clock.now());
         const userId = userOf(this.run, whose);
         this.bounds.countRemembered(refusing(() => checkBytes(fields)));
         return this.#inTurn(async () => {
           const rights = await this.#requireAllowed(verb, asker);
           if (rights === 'user' && userId === null) throw permanentError(onlyForUser);
           const before = await this.#similarTo(fields, userId);
-          const making = { userId, step: asker.step, ...(before && { before }) };
+          const making = { userId, step: asker.step, of, ...(before && { before }) };
           const memory = this.#remember(fields, making);
           const isUpdate = before !== undefined && { updated: true };
-          asker.changes?.add({ remembered: { ...memory, step: asker.step, ...isUpdate } });
+          asker.changes?.add({ remembered: { ...memory, step: asker.step, of, ...isUpdate } });
           return before === undefined
             ? memory
             : { ...memory, ...isUpdate, old_content: before.content };
@@ -277,12 +284,17 @@ export class RunMemory {
 
   #remember(
     fields: MemoryFields & { content: string },
-    { userId, step, before, id = before?.id, now = this.clock.now() }: Remembering,
+    { userId, step, of, before, id = before?.id, now = this.clock.now() }: Remembering,
   ) {
     const { bounds, remembered } = this;
     const { jobId, conversationId, userId: ofUser } = this.run;
-    const ofRun = { job_id: jobId, conversation_id: conversationId, of_user: ofUser };
-    const source: Source = { ...ofRun, step };
+    const source: Source = {
+      job_id: jobId,
+      conversation_id: of?.conversation_id ?? conversationId,
+      message_id: of?.message_id ?? null,
+      of_user: ofUser,
+      step,
+    };
     const memory = newMemory(fields, { now, userId, source, ...(id !== undefined && { id }) });
     bounds.countWords(memory.word_count);
     const made = before === undefined ? memory : { ...memory, ...momentsAfter(before, now) };
@@ -436,7 +448,7 @@ export class RunMemory {
         };
         this.bounds.countRemembered(checkBytes(fields));
         const now = Date.parse(created_at);
-        const making = { userId: more.user_id, step: more.step, id, now };
+        const making = { userId: more.user_id, step: more.step, of: more.of, id, now };
         await this.#inTurn(() => {
           if (more.updated === true) return this.#rememberAgain(fields, making, more.updated_at);
           return this.#remember(fields, making);
@@ -535,6 +547,7 @@ type Replaced = Pick<NewMemory, 'id' | 'content' | 'created_at' | 'updated_at' |
 interface Remembering {
   readonly userId: string | null;
   readonly step: number | null;
+  readonly of?: FormedOf | undefined;
   readonly before?: Replaced;
   readonly id?: string;
   readonly now?: number;

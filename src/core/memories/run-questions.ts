@@ -1,6 +1,7 @@
 /** Validates the memory requests of a run by the API's rules. They come from skill code and are untrusted. */
 
 import { PlatformError } from '../../kernel/errors.ts';
+import { isId } from '../../kernel/ids.ts';
 import { isObject } from '../../kernel/json.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { isCleanText, jsonTextFault } from '../../kernel/text.ts';
@@ -9,6 +10,12 @@ import { argumentsOf, type MemoryVerb, recallDefault, recallMax, ttlMax } from '
 
 /** Memories of the run's user or of the agent itself. A run cannot name another user. */
 export type Whose = 'user' | 'agent';
+
+/** The message of a conversation that a memory was formed of. */
+export interface FormedOf {
+  readonly conversation_id: string;
+  readonly message_id: string;
+}
 
 export interface Recollection {
   readonly whose?: Whose | undefined;
@@ -21,8 +28,10 @@ export interface Recollection {
 export function readRemember(
   payload: unknown,
   now: number,
-): MemoryFields & { content: string; whose?: Whose } {
-  const { content, tag, metadata, whose, ttl_seconds } = fieldsOf(payload, 'remember');
+): MemoryFields & { content: string; whose?: Whose; source?: FormedOf } {
+  const { source, ...others } = isObject(payload) ? payload : { source: undefined };
+  const asked = isObject(payload) ? others : payload;
+  const { content, tag, metadata, whose, ttl_seconds } = fieldsOf(asked, 'remember');
   if (typeof content !== 'string' || content === '') throw permanentError('content must be a text');
   if (!isCleanText(content)) throw permanentError('content must be well-formed text without NUL');
   return {
@@ -30,6 +39,7 @@ export function readRemember(
     ...(tag === undefined ? {} : { tag: readTag(tag) }),
     ...(metadata === undefined ? {} : { metadata: readMetadata(metadata) }),
     ...(whose === undefined ? {} : { whose: readWhose(whose) }),
+    ...(source === undefined ? {} : { source: readSource(source) }),
     ...(ttl_seconds === undefined ? {} : { expires_at: now + readTtl(ttl_seconds) * 1000 }),
   };
 }
@@ -60,10 +70,26 @@ export function readProfile(payload: unknown, maxBytes: number): string {
   );
 }
 
-export function readForget(payload: unknown): string {
+export function readForget(given: unknown): string {
+  const payload = isObject(given) ? given['id'] : given;
   if (typeof payload !== 'string') throw permanentError('the id of a memory is a text');
   return payload;
 }
+
+/** A request without its mark that it is asked with the rights of a model; the request itself where it has none. */
+export function withoutRights(payload: unknown): unknown {
+  if (!isObject(payload) || payload['by_model'] !== true) return payload;
+  const { by_model: _, ...others } = payload;
+  return others;
+}
+
+function readSource(source: unknown): FormedOf {
+  const { conversation_id, message_id } = isObject(source) ? source : {};
+  if (isIdText(conversation_id) && isIdText(message_id)) return { conversation_id, message_id };
+  throw permanentError('source must have the ids conversation_id and message_id');
+}
+
+const isIdText = (id: unknown): id is string => typeof id === 'string' && isId(id);
 
 /** Runs `check`; turns a validation error of the API into a permanent error of the run. */
 export function refusing<T>(check: () => T): T {

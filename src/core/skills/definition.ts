@@ -297,6 +297,8 @@ export interface SkillMemory {
     readonly metadata?: Readonly<Record<string, unknown>> | undefined;
     readonly whose?: 'user' | 'agent' | undefined;
     readonly ttl_seconds?: number | undefined;
+    /** The message of a conversation that it was formed of. */
+    readonly source?: { readonly conversation_id: string; readonly message_id: string } | undefined;
   }): Promise<Memory>;
   /**
    * The newest memories, or those that contain any words of `query` in any inflection, best match first; words in
@@ -315,6 +317,8 @@ export interface SkillMemory {
   profile(): Promise<string>;
   /** Replaces the profile of the run's user. Refuses one with more bytes than the agent's `profile` allows, 4,096 by default. */
   updateProfile(content: string): Promise<void>;
+  /** The same memory with the rights of the agent's model, for what a model has decided. */
+  readonly asModel: SkillMemory;
 }
 
 /**

@@ -2,8 +2,9 @@
 
 import { isUnavailable, notFound, PlatformError } from '../../kernel/errors.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
-import { type AgentFields, columnsOf } from '../agents/agent-rows.ts';
+import { type AgentFields, columnsOf, formationOf } from '../agents/agent-rows.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
+import { formsMemories } from '../skills/formation-skill.ts';
 import type { ThinkingParts } from './attempt.ts';
 import { ThinkingError } from './thinking-error.ts';
 
@@ -11,17 +12,22 @@ import { ThinkingError } from './thinking-error.ts';
 export type CalledAgent = Pick<AgentRow, 'id' | 'name' | 'description'>;
 
 /** The agent of a job, with the overrides of a trial. */
-export async function agentOf(
-  { agents }: ThinkingParts,
-  { organization_id, agent_id, created_at, agent_overrides }: JournalJob,
-): Promise<AgentRow> {
+export async function agentOf({ agents }: ThinkingParts, job: JournalJob): Promise<AgentRow> {
+  const { organization_id, agent_id, created_at, agent_overrides } = job;
   try {
     const saved = await agents.findSince(organization_id, agent_id, created_at);
-    return agent_overrides === null ? saved : overridden(saved, agent_overrides);
+    if (agent_overrides !== null) return overridden(saved, agent_overrides);
+    return formsMemories(job) ? forming(saved) : saved;
   } catch (error) {
     if (!(error instanceof PlatformError) || error.code !== 'not_found') throw error;
     throw new ThinkingError('skill_execution_failed', notFound(`Agent ${agent_id}`).message);
   }
+}
+
+/** The agent with the model that forms its memories, where that is another. */
+function forming(saved: AgentRow): AgentRow {
+  const model = formationOf(saved)?.model ?? null;
+  return model === null ? saved : { ...saved, model, model_settings: '{}', fallback_models: '[]' };
 }
 
 function overridden(saved: AgentRow, overrides: string): AgentRow {

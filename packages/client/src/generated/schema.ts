@@ -3111,6 +3111,15 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            /** @description Forms memories once a conversation has been quiet, within memory: a job of agent/v1.0/form-memories. null: none are formed. */
+            memory_formation?: {
+                /** @description For how long no run of the conversation may have ended. */
+                quiet_seconds: number;
+                /** @description The model that forms them; null for the agent's own. */
+                model?: string | null;
+                /** @description Memories that one job adds or replaces, at most; 10 by default. */
+                max_memories?: number;
+            } | null;
             /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
             profile?: {
                 max_bytes: number;
@@ -3160,6 +3169,15 @@ export interface components {
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall: {
                 limit: number;
+            } | null;
+            /** @description Forms memories once a conversation has been quiet, within memory: a job of agent/v1.0/form-memories. null: none are formed. */
+            memory_formation: {
+                /** @description For how long no run of the conversation may have ended. */
+                quiet_seconds: number;
+                /** @description The model that forms them; null for the agent's own. */
+                model?: string | null;
+                /** @description Memories that one job adds or replaces, at most; 10 by default. */
+                max_memories?: number;
             } | null;
             /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
             profile: {
@@ -3219,6 +3237,15 @@ export interface components {
             recall: {
                 limit: number;
             } | null;
+            /** @description Forms memories once a conversation has been quiet, within memory: a job of agent/v1.0/form-memories. null: none are formed. */
+            memory_formation: {
+                /** @description For how long no run of the conversation may have ended. */
+                quiet_seconds: number;
+                /** @description The model that forms them; null for the agent's own. */
+                model?: string | null;
+                /** @description Memories that one job adds or replaces, at most; 10 by default. */
+                max_memories?: number;
+            } | null;
             /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
             profile: {
                 max_bytes: number;
@@ -3274,6 +3301,15 @@ export interface components {
             /** @description How many memories, the best for the task, come into the prompt by themselves; null for none. */
             recall: {
                 limit: number;
+            } | null;
+            /** @description Forms memories once a conversation has been quiet, within memory: a job of agent/v1.0/form-memories. null: none are formed. */
+            memory_formation: {
+                /** @description For how long no run of the conversation may have ended. */
+                quiet_seconds: number;
+                /** @description The model that forms them; null for the agent's own. */
+                model?: string | null;
+                /** @description Memories that one job adds or replaces, at most; 10 by default. */
+                max_memories?: number;
             } | null;
             /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
             profile: {
@@ -3332,6 +3368,15 @@ export interface components {
             recall?: {
                 limit: number;
             } | null;
+            /** @description Forms memories once a conversation has been quiet, within memory: a job of agent/v1.0/form-memories. null: none are formed. */
+            memory_formation?: {
+                /** @description For how long no run of the conversation may have ended. */
+                quiet_seconds: number;
+                /** @description The model that forms them; null for the agent's own. */
+                model?: string | null;
+                /** @description Memories that one job adds or replaces, at most; 10 by default. */
+                max_memories?: number;
+            } | null;
             /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
             profile?: {
                 max_bytes: number;
@@ -3350,7 +3395,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "profile")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "memory_formation" | "profile")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3388,6 +3433,15 @@ export interface components {
             recall: {
                 limit: number;
             } | null;
+            /** @description Forms memories once a conversation has been quiet, within memory: a job of agent/v1.0/form-memories. null: none are formed. */
+            memory_formation: {
+                /** @description For how long no run of the conversation may have ended. */
+                quiet_seconds: number;
+                /** @description The model that forms them; null for the agent's own. */
+                model?: string | null;
+                /** @description Memories that one job adds or replaces, at most; 10 by default. */
+                max_memories?: number;
+            } | null;
             /** @description Lets its model keep a profile of each user with its tool update_profile, of at most so many bytes (4,096 is usual), where memory lets it write. null: only clients and the code of skills write profiles. A profile is in the prompt either way. */
             profile: {
                 max_bytes: number;
@@ -3397,7 +3451,7 @@ export interface components {
             /** @description Counts from 1 inside the agent. */
             version: number;
             /** @description The fields that differ from the version before it. */
-            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "profile")[];
+            changed: ("instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "memory_formation" | "profile")[];
             /** @description The version that it restored; null where it restored none. */
             restored_from: number | null;
             is_current: boolean;
@@ -3408,7 +3462,7 @@ export interface components {
             compared_to: number | null;
             differences: {
                 /** @enum {string} */
-                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "profile";
+                field: "instructions" | "variables" | "model" | "model_settings" | "fallback_models" | "skills" | "approvals" | "tool_rules" | "guards" | "agents" | "memory" | "recall" | "memory_formation" | "profile";
                 /** @description In the version of compared_to. */
                 before: unknown;
                 after: unknown;
@@ -3438,6 +3492,11 @@ export interface components {
                 /** Format: uuid */
                 conversation_id: string;
                 step: number | null;
+                /**
+                 * Format: uuid
+                 * @description The message of the conversation that it was formed of.
+                 */
+                message_id?: string;
             } | null;
         };
         NewMemory: {

@@ -98,13 +98,17 @@ function handled<T>(promise: Promise<T>): Promise<T> {
 }
 
 /** The agent's memory, which the parent keeps: one for the run and all that it calls. */
-function createMemory(part: Part): SkillMemory {
+function createMemory(part: Part, byModel?: { readonly by_model: true }): SkillMemory {
   return {
-    remember: (memory) => ask(part, 'remember', memory) as Promise<Memory>,
-    recall: (wanted = {}) => ask(part, 'recall', wanted) as Promise<Memory[]>,
-    forget: (id) => ask(part, 'forget', id) as Promise<boolean>,
+    remember: (memory) => ask(part, 'remember', { ...memory, ...byModel }) as Promise<Memory>,
+    recall: (wanted = {}) => ask(part, 'recall', { ...wanted, ...byModel }) as Promise<Memory[]>,
+    forget: (id) => ask(part, 'forget', byModel ? { id, ...byModel } : id) as Promise<boolean>,
     profile: () => ask(part, 'profile', null) as Promise<string>,
-    updateProfile: async (content) => void (await ask(part, 'update_profile', { content })),
+    updateProfile: async (content) =>
+      void (await ask(part, 'update_profile', { content, ...byModel })),
+    get asModel() {
+      return createMemory(part, { by_model: true });
+    },
   };
 }
 

@@ -72,6 +72,7 @@ function propertiesOf(schema: JsonSchema, place: string): [string, JsonSchema][]
 
 test('the catalog has the skills that the documentation names', () => {
   expect(skills.map(({ path }) => path)).toEqual([
+    'agent/form-memories',
     'agent/handle-event',
     'agent/run-task',
     'data/convert',

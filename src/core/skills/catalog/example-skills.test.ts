@@ -16,7 +16,7 @@ function skillOf({ skill, run }: SkillModule): SkillDefinition {
 test('the loader takes every skill of the catalog, and takes nothing else for one', async () => {
   const loaded = await loadSkillModules([catalogFolder], { checkSchemas: true });
 
-  expect(loaded).toHaveLength(20);
+  expect(loaded).toHaveLength(21);
 });
 
 describe('the skills to copy', async () => {
