@@ -1,7 +1,7 @@
 /** Gates at which thousands of jobs wait: what a place costs that becomes free, and whose it is. */
 import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { compile, type Statement } from '../../src/adapters/database/statement.ts';
+import type { Statement } from '../../src/adapters/database/statement.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
 import { findNextOrganization } from '../../src/core/jobs/gates/places.store.ts';
 import { limitOfOrganization } from '../../src/core/limits/limit-names.ts';
@@ -99,7 +99,7 @@ async function explain<P>(
   const plans: string[] = [];
   const explaining = {
     async first(declared: Statement<unknown, unknown>, given: unknown) {
-      const query = compile(kysely, declared, 'postgres');
+      const query = declared.compiledFor(kysely, 'postgres');
       const values = query
         .bind(given)
         .map((value) => (typeof value === 'string' ? `'${value}'` : value));

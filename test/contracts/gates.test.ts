@@ -1,7 +1,7 @@
 /** Limits of skills: work beyond one waits at its gate, and begins when a place is free. */
 import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test, vi } from 'vitest';
-import { compile, type Statement } from '../../src/adapters/database/statement.ts';
+import type { Statement } from '../../src/adapters/database/statement.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
 import { listGatedWorks, moveHeld } from '../../src/core/jobs/gates/held-jobs.store.ts';
 import type { ClaimedJob, JobRow } from '../../src/core/jobs/jobs.store.ts';
@@ -1142,7 +1142,7 @@ describe.each(await engines())('on $name', (engine) => {
         write((tx) => {
           const all = tx.all.bind(tx);
           vi.spyOn(tx, 'all').mockImplementation((declared, params) => {
-            const { text } = compile(database.read.kysely, declared, tx.dialect);
+            const { text } = declared.compiledFor(database.read.kysely, tx.dialect);
             if (text.includes('from "gates"')) searches.push(text);
             return all(declared, params);
           });
@@ -1288,7 +1288,7 @@ describe.each(await engines())('on $name', (engine) => {
       const plans: string[] = [];
       const explaining = {
         async all(declared: Statement<unknown, unknown>, params: unknown) {
-          const query = compile(kysely, declared, 'sqlite');
+          const query = declared.compiledFor(kysely, 'sqlite');
           const values = query.bind(params);
           const explained = CompiledQuery.raw(`explain query plan ${query.text}`, values);
           const { rows } = await kysely.executeQuery<{ detail: string }>(explained);

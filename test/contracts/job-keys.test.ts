@@ -2,7 +2,7 @@
 import { CompiledQuery, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/adapters/database/database.ts';
-import { compile, type Statement } from '../../src/adapters/database/statement.ts';
+import type { Statement } from '../../src/adapters/database/statement.ts';
 import { Batches } from '../../src/core/jobs/batches/batches.ts';
 import { Execution } from '../../src/core/jobs/execute.ts';
 import { deleteOldJobKeys } from '../../src/core/jobs/job-keys/job-keys.store.ts';
@@ -336,7 +336,7 @@ describe.each(await engines())('on $name', (engine) => {
       const dialect = world.database.read.dialect;
       const queries = asked
         .map(([statement, params]) => {
-          const compiled = compile(kysely, statement, dialect);
+          const compiled = statement.compiledFor(kysely, dialect);
           return CompiledQuery.raw(compiled.text, compiled.bind(params));
         })
         .filter(({ sql }) => sql.includes('order by id desc'));

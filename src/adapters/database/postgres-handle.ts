@@ -3,7 +3,7 @@ import type { Insertable, Kysely } from 'kysely';
 import type { Handle } from './database.ts';
 import type { Answer, Step } from './pipeline.ts';
 import { toArray, toValue } from './postgres-values.ts';
-import { type CompiledStatement, compile, type Statement } from './statement.ts';
+import type { CompiledStatement, Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
 /** Bounds on one statement: its rows, and the characters of their longest column. */
@@ -39,7 +39,7 @@ export class Statements {
   of<P, R>(source: Statement<P, R>): NamedStatement {
     let found = this.#known.get(source);
     if (found === undefined) {
-      const compiled = compile(this.#kysely, source, 'postgres');
+      const compiled = source.compiledFor(this.#kysely, 'postgres');
       found = { name: `s${this.#known.size}`, compiled };
       this.#known.set(source, found);
     }

@@ -15,7 +15,7 @@ import { GroupCommit, Writer } from './group-commit.ts';
 import { migrate } from './migrate.ts';
 import { refuseMovedDirectory } from './move-marker.ts';
 import { isBusy, isDamaged, translated } from './sqlite-errors.ts';
-import { type CompiledStatement, compile, compileInsert, type Statement } from './statement.ts';
+import { type CompiledStatement, compileInsert, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 import { findWal } from './wal.ts';
 import { reportWalLoss } from './wal-loss.ts';
@@ -190,7 +190,7 @@ function handleOver(connection: DatabaseSync): Handle {
     return found;
   };
   const preparedFor = <P, R>(source: Statement<P, R>) =>
-    preparedAs(source, () => compile(kysely, source, 'sqlite'));
+    preparedAs(source, () => source.compiledFor(kysely, 'sqlite'));
   const insertFor = (table: string, columns: string[]) =>
     preparedAs(`${table}:${columns.join()}`, () => compileInsert(table, columns));
   const runEach = ({ statement, compiled }: Prepared, params: readonly unknown[]) =>

@@ -1,6 +1,6 @@
 /**
  * Statements of the hot path: written once with Kysely, so that the compiler checks tables and
- * columns, compiled once for each database, and from then on only bound to values.
+ * columns, compiled once for each dialect, and from then on only bound to values.
  */
 import { type Compilable, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Dialect, Handle } from './database.ts';
@@ -34,9 +34,23 @@ type Build<P, R> = (db: Kysely<Tables>, param: Parameter<P>, dialect: Dialect) =
 
 /** A query over parameters `P` that yields rows `R`. Its identity is the cache key. */
 export class Statement<P, R> {
-  readonly build: Build<P, R>;
+  readonly #build: Build<P, R>;
+  /** Kept for all connections and databases of a process: the text depends on the dialect alone. */
+  readonly #compiled = new Map<Dialect, CompiledStatement>();
+
   constructor(build: Build<P, R>) {
-    this.build = build;
+    this.#build = build;
+  }
+
+  /** Its text and values; `db` has the dialect. */
+  compiledFor(db: Kysely<Tables>, dialect: Dialect): CompiledStatement {
+    let compiled = this.#compiled.get(dialect);
+    if (compiled === undefined) {
+      const { sql: text, parameters } = this.#build(db, placeholder, dialect).compile();
+      compiled = new CompiledStatement(text, parameters);
+      this.#compiled.set(dialect, compiled);
+    }
+    return compiled;
   }
 }
 
@@ -80,15 +94,6 @@ export class CompiledStatement {
       value instanceof Placeholder ? boundValue(value, params as Record<string, unknown>) : value,
     );
   }
-}
-
-export function compile<P, R>(
-  db: Kysely<Tables>,
-  statement: Statement<P, R>,
-  dialect: Dialect,
-): CompiledStatement {
-  const { sql: text, parameters } = statement.build(db, placeholder, dialect).compile();
-  return new CompiledStatement(text, parameters);
 }
 
 /** An insert of a row, whose values are parameters under the names of their columns. */

@@ -14,7 +14,7 @@ import Fastify, {
 import type { TObject } from 'typebox';
 import { invalidIn, PlatformError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import { compileSchema } from '../../kernel/json-schema.ts';
+import { compileSchema, type JsonSchema, type Validate } from '../../kernel/json-schema.ts';
 import type { Logger } from '../../kernel/log.ts';
 import { bodyBytesMax, parseJsonBody } from './body.ts';
 import { ClientAddresses } from './client-address.ts';
@@ -148,7 +148,7 @@ function validateBySchemas(server: Server): void {
   server.setValidatorCompiler(({ schema, httpPart }) => {
     if (httpPart === 'querystring') return queryReader(schema as TObject);
     if (httpPart !== 'body') return () => true;
-    const check = compileSchema(schema as Record<string, unknown>);
+    const check = checkOf(schema as JsonSchema);
     return (value) => {
       const details = check(value);
       if (details === null) return { value };
@@ -157,6 +157,15 @@ function validateBySchemas(server: Server): void {
   });
   // The code builds answers field by field; tests check them against the schemas.
   server.setSerializerCompiler(() => (value) => JSON.stringify(value));
+}
+
+/** Kept for all servers of a process: the schemas of their routes are the same objects. */
+const checks = new WeakMap<JsonSchema, Validate>();
+
+function checkOf(schema: JsonSchema): Validate {
+  const check = checks.get(schema) ?? compileSchema(schema);
+  checks.set(schema, check);
+  return check;
 }
 
 function addHooks(server: Server, metrics: HttpMetrics): void {
