@@ -134,7 +134,7 @@ describe('a refusal is of the length, as', () => {
   const access = accessTo('openai', { apiKey: 'k' } as never);
   const refusedPart = (status: number, message: string, errorKind = '') =>
     failureOf(
-      { kind: 'status', status, headers: new Headers(), message, errorKind },
+      { kind: 'status', status, headers: new Headers(), message, errorKind, retryDelay: '' },
       { access, name: 'first', text: '', usage: { prompt: 0, completion: 0 }, seenBytes: 0 },
       systemClock,
     ).refuses;

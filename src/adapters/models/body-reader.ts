@@ -5,7 +5,7 @@
  */
 import { type Json, objectOf, parsed } from '../../kernel/json.ts';
 import { type AnswerSoFar, ExcessError } from './answer.ts';
-import { kindIn, statusIn } from './error-body.ts';
+import { kindIn, retryDelayIn, statusIn } from './error-body.ts';
 import { EventDataReader } from './event-data.ts';
 import { EventFrameReader, eventFrameType } from './event-frames.ts';
 import { isKeepAlive, isPing } from './keep-alive.ts';
@@ -156,7 +156,8 @@ export class BodyReader {
   #faultOf(message: string, event: Json, status: number | null): WireFault {
     if (status === null) return { kind: 'failed', message };
     const errorKind = kindIn(event);
-    return { kind: 'status', status, headers: this.#headers, message, errorKind };
+    const retryDelay = retryDelayIn(event);
+    return { kind: 'status', status, headers: this.#headers, message, errorKind, retryDelay };
   }
 
   #fail(fault: WireFault): void {

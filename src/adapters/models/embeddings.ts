@@ -72,7 +72,14 @@ async function embed(clock: Clock, call: EmbeddingCall): Promise<EmbeddingAnswer
       const body = parsed(text);
       const message = isObject(body) ? messageIn(body) : text;
       const { status, headers } = response;
-      const error = failed({ kind: 'status', status, headers, message, errorKind: '' });
+      const error = failed({
+        kind: 'status',
+        status,
+        headers,
+        message,
+        errorKind: '',
+        retryDelay: '',
+      });
       throw isOfTexts(status) ? new TextsRefusedError('refused', error.message) : error;
     }
     const body = objectOf(parsed(text));

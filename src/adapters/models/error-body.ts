@@ -46,6 +46,22 @@ export function kindIn(error: unknown): string {
   return kinds.filter((kind) => typeof kind === 'string').join(' ');
 }
 
+/** The delay of Google's `RetryInfo` among the details of an error, such as `7s`; empty without any. */
+export function retryDelayIn(error: unknown): string {
+  const body = objectOf(Array.isArray(error) ? error[0] : error);
+  const details = body === null ? null : errorIn(body)?.['details'];
+  if (!Array.isArray(details)) return '';
+  for (const detail of details.slice(0, detailsMax)) {
+    const { '@type': type, retryDelay } = objectOf(detail) ?? {};
+    const isRetryInfo = typeof type === 'string' && type.endsWith('google.rpc.RetryInfo');
+    if (isRetryInfo && typeof retryDelay === 'string') return retryDelay;
+  }
+  return '';
+}
+
+/** Details of an error that are looked at. */
+const detailsMax = 20;
+
 /** The HTTP status that an error names, or that its kind stands for; null without one. */
 export function statusIn(document: Json): number | null {
   const error = errorIn(document) ?? document;

@@ -90,7 +90,7 @@ const aboutModel = /\bmodels?\b|\bmodel_/i;
 
 /** Usage is zero where the status says that the provider did no work. */
 function failureOfStatus(
-  { status, headers, message, errorKind }: Extract<WireFault, { kind: 'status' }>,
+  { status, headers, message, errorKind, retryDelay }: Extract<WireFault, { kind: 'status' }>,
   { access, name }: FailedCall,
   clock: Clock,
 ): ModelError {
@@ -116,7 +116,7 @@ function failureOfStatus(
   }
   if (status === 408 || status === 409 || status === 429 || status >= 500) {
     return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
-      retryAfterMs: retryAfterOf(headers, clock.now()),
+      retryAfterMs: retryAfterOf(headers, clock.now(), retryDelay),
       usage: lateStatuses.has(status) ? nothingReported : nothingSpent,
       isRateLimited: status === 429,
     });

@@ -1,6 +1,6 @@
 /**
- * How long a provider asks to be left alone, by the headers of an error response: `Retry-After`, else the moments at which
- * its documented limits have room again. A provider's word is hostile input: what is no time counts as nothing said.
+ * How long a provider asks to be left alone, by an error response: `Retry-After`, else Google's `RetryInfo` in its body, else the
+ * moments at which its documented limits have room again. A provider's word is hostile input: what is no time counts as nothing said.
  */
 
 import { boundedDelay, delayOf, delayOfRetryAfter, delayUntil } from '../../kernel/retry-after.ts';
@@ -14,11 +14,15 @@ const remainingOfAnthropic =
 const duration =
   /^(?:(\d{1,4})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,8}(?:\.\d{1,9})?)s)?(?:(\d{1,9})ms)?$/;
 
-/** The delay that the headers ask for, in milliseconds, an hour at most; null without a valid one. */
-export function retryAfterOf(headers: Headers, now: number): number | null {
+/**
+ * The delay that the headers ask for, else the body of the error (`inBody`), in milliseconds, an hour at most; null without a valid
+ * one.
+ */
+export function retryAfterOf(headers: Headers, now: number, inBody = ''): number | null {
   return (
     delayOf(headers.get('retry-after-ms')?.trim() ?? '', 1) ??
     delayOfRetryAfter(headers.get('retry-after') ?? '', now) ??
+    durationOf(inBody) ??
     resetOf(headers, now)
   );
 }

@@ -6,7 +6,7 @@
 import type { Readable } from 'node:stream';
 import { parsed } from '../../kernel/json.ts';
 import { type AnswerSink, type BodyBytesMax, BodyReader } from './body-reader.ts';
-import { kindIn, messageIn } from './error-body.ts';
+import { kindIn, messageIn, retryDelayIn } from './error-body.ts';
 import type { AnswerState } from './protocol.ts';
 import {
   type ProviderRequest,
@@ -33,6 +33,8 @@ export type WireFault =
       readonly message: string;
       /** Code, type and parameter of the error, as the provider names them; empty without any. */
       readonly errorKind: string;
+      /** The delay that the error names, such as Google's `7s`; empty without any. */
+      readonly retryDelay: string;
     }
   /** No request can be made of the call. */
   | { readonly kind: 'impossible'; readonly detail: string }
@@ -193,7 +195,7 @@ export class Wire {
   /** What the body of an error response says; empty where it says nothing. */
   async #errorIn(
     chunks: AsyncIterable<Uint8Array>,
-  ): Promise<{ readonly message: string; readonly errorKind: string }> {
+  ): Promise<Pick<Extract<WireFault, { kind: 'status' }>, 'message' | 'errorKind' | 'retryDelay'>> {
     const deadline = setTimeout(() => this.#request.abort(), errorBodyMs).unref();
     const decoder = new TextDecoder();
     let text = '';
@@ -209,7 +211,8 @@ export class Wire {
     }
     const body = parsed(text);
     const hasForm = typeof body === 'object' && body !== null;
-    return { message: hasForm ? messageIn(body) : text, errorKind: kindIn(body) };
+    const message = hasForm ? messageIn(body) : text;
+    return { message, errorKind: kindIn(body), retryDelay: retryDelayIn(body) };
   }
 }
 

@@ -110,3 +110,18 @@ test.each([
 
   expect((await ask()).finish).toBe(finish);
 });
+
+test.each([
+  ['7s', {}, 7_000],
+  ['0.5s', {}, 500],
+  ['7s', { 'retry-after': '3' }, 3_000],
+  ['soon', {}, null],
+  [7, {}, null],
+])('a RetryInfo of %j with the headers %o is a delay of %s ms', async (retryDelay, headers, ms) => {
+  const info = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay };
+  const details = [null, { '@type': 'type.googleapis.com/google.rpc.QuotaFailure' }, info];
+  const error = { code: 429, message: 'Quota exceeded', status: 'RESOURCE_EXHAUSTED', details };
+  provider.script(() => ({ fault: { status: 429, headers, body: { error } } }));
+
+  await expect(ask()).rejects.toMatchObject({ fault: 'unavailable', retryAfterMs: ms });
+});
