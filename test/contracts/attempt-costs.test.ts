@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
 import { type ClaimedJob, holdJobs } from '../../src/core/jobs/jobs.store.ts';
-import { idleClaimsMax } from '../../src/core/jobs/states.ts';
+import { beginningsMax, idleClaimsMax } from '../../src/core/jobs/states.ts';
 import { insertSteps } from '../../src/core/journal/step-queries.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -33,9 +33,15 @@ async function diesBeforeItBegins(maxAttempts: number, world: JobsWorld): Promis
 }
 
 /** Records that a claim has had the answer of a model. */
-async function recordTurn({ database, clock }: JobsWorld, job: ClaimedJob, n: number) {
+async function recordTurn(
+  { database, clock }: JobsWorld,
+  job: ClaimedJob,
+  n: number,
+  generation = 'g',
+) {
   const at = { started_at: clock.now(), finished_at: clock.now() };
-  const step = { kind: 'model', generation: 'g', parent: null, turn: n, name: 'a/model' } as const;
+  const turn = generation === 'g' ? n : 1;
+  const step = { kind: 'model', generation, parent: null, turn, name: 'a/model' } as const;
   await database.write((tx) =>
     insertSteps(tx, [{ job_id: job.id, n, epoch: job.epoch, status: 'completed', ...step, ...at }]),
   );
@@ -233,7 +239,40 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(world.database);
     });
 
-    test('the count of attempts begins anew with a failure after a turn, however often', async () => {
+    test('failures of code that asks for something else in each attempt are bounded', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit({ maxAttempts: 2 });
+      let turns = 0;
+      const fail = async (generation: string) => {
+        await untilDue(world, id);
+        await world.attempt(id, failed(), async () => {
+          turns += 1;
+          await recordTurn(world, (await world.row(id)) as ClaimedJob, turns, generation);
+        });
+      };
+
+      for (let n = 1; n <= beginningsMax; n++) await fail(`another-${n}`);
+      expect(await world.row(id)).toMatchObject({
+        status: 'queued',
+        attempt: beginningsMax,
+        max_attempts: beginningsMax + 2,
+      });
+      await fail('another');
+      // One that goes on where an earlier attempt was has advanced.
+      await fail('another');
+      expect(await world.row(id)).toMatchObject({
+        status: 'queued',
+        attempt: beginningsMax + 2,
+        max_attempts: beginningsMax + 4,
+      });
+      await fail('one more');
+      await fail('the last');
+
+      expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: beginningsMax + 4 });
+      await expectConsistent(world.database);
+    });
+
+    test('the count of attempts begins anew with a failure after a turn that goes on, however often', async () => {
       const world = await jobsWorld(engine);
       const { id } = await world.submit({ maxAttempts: 2 });
       const fail = async (n?: number) => {

@@ -50,6 +50,7 @@ import {
 import {
   type AttemptOutcome,
   cancelledError,
+  hasAdvanced,
   idleClaimsMax,
   isFinal,
   isInterruption,
@@ -316,8 +317,8 @@ async function withDueWaits(
 }
 
 /**
- * The claims of models' runs: attempts begin anew where a turn was recorded since the claim and it failed or its process
- * was lost, and too many interrupted claims in a row without a turn end the job. A claim that ended otherwise ends the row
+ * The claims of models' runs: attempts begin anew where a turn was recorded since the claim and its process was lost, or it
+ * failed and has advanced, and too many interrupted claims in a row without a turn end the job. A claim that ended otherwise ends the row
  * of them if it recorded a turn, or waits.
  */
 async function withProgress(
@@ -337,14 +338,16 @@ async function withProgress(
   // All of them, so that jobs are locked in one order.
   await holdJobs(tx, decided.map(idOf));
   const turns = await listLastTurns(tx, { ids: counted.map(idOf) });
-  const lastTurns = new Map(turns.map(({ job_id, epoch }) => [job_id, Number(epoch)]));
+  const turnsOf = new Map(turns.map((of) => [of.job_id, of]));
   const progressed = new Map<Decided, Decided>();
   for (const one of counted) {
-    const lastTurn = lastTurns.get(one.job.id);
-    const hasNewTurn = lastTurn === one.job.epoch;
+    const recorded = turnsOf.get(one.job.id);
+    const hasNewTurn = Number(recorded?.epoch) === one.job.epoch;
     const counts = isInterruption(one.outcome)
-      ? lastTurn !== undefined
-      : hasNewTurn && isRepeatedFailure(one.outcome, one.job);
+      ? recorded !== undefined
+      : recorded !== undefined &&
+        isRepeatedFailure(one.outcome, one.job) &&
+        hasAdvanced(recorded, one.job.epoch);
     if (counts) {
       const progress = progressAfter(one.outcome, one.job, hasNewTurn);
       const counting = { ...one, job: { ...one.job, ...progress }, progress };

@@ -133,6 +133,25 @@ export function isLastAttempt(job: {
 /** Claims in a row of a model's run that may end without a new turn. */
 export const idleClaimsMax = 20;
 
+/** Claims of a model's run that may begin generations, after which one that fails has advanced only by continuing one. */
+export const beginningsMax = 10;
+
+/**
+ * Whether a claim that failed has recorded a turn that brings its run forward. Code that asks for something else in each
+ * attempt continues nothing that is on record: it may not pay for turns for ever.
+ */
+export function hasAdvanced(
+  turns: {
+    readonly epoch: number | string;
+    readonly continued: number | string;
+    readonly beginnings: number | string;
+  },
+  epoch: number,
+): boolean {
+  if (Number(turns.epoch) !== epoch) return false;
+  return Number(turns.continued) === epoch || Number(turns.beginnings) <= beginningsMax;
+}
+
 /** What the claims of a model's run have come to; only such a run has it. */
 export interface Progress {
   /** Attempts before the count began anew. */

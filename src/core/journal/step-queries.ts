@@ -287,20 +287,33 @@ export const findLastMessageOfTurns = firstRow<
     .limit(1),
 );
 
-/** The epoch of the claim that recorded the last turn of a model; 0 for a model's run without one. */
+/**
+ * The epochs of the claims that recorded the last turn of a model, and the last turn of a generation that an earlier claim had
+ * begun; 0 for none. With them, how many claims have begun generations. Of models' runs alone.
+ */
 export const listLastTurns = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
   db
-    .selectFrom('job_steps')
-    .select(['job_id'])
-    .select(
-      sql<number>`max(case when status = 'completed' and turn > 0 then epoch else 0 end)`.as(
-        'epoch',
-      ),
+    .selectFrom(
+      db
+        .selectFrom('job_steps')
+        .select(['job_id', 'generation'])
+        .select(sql<number | null>`min(${epochOfTurn})`.as('first'))
+        .select(sql<number | null>`max(${epochOfTurn})`.as('last'))
+        .where(isIn(dialect, sql`job_id`, listOf(p, 'ids')))
+        .where('kind', '=', 'model')
+        .groupBy(['job_id', 'generation'])
+        .as('generations'),
     )
-    .where(isIn(dialect, sql`job_id`, listOf(p, 'ids')))
-    .where('kind', '=', 'model')
+    .select([
+      'job_id',
+      sql<number>`coalesce(max(last), 0)`.as('epoch'),
+      sql<number>`coalesce(max(case when first < last then last end), 0)`.as('continued'),
+      sql<number | string>`count(distinct first)`.as('beginnings'),
+    ])
     .groupBy('job_id'),
 );
+
+const epochOfTurn = sql`case when status = 'completed' and turn > 0 then epoch end`;
 
 /** The last step of a job. */
 export const findLastStep = firstRow<{ job_id: string }>()((db, p) =>
