@@ -5,6 +5,7 @@ import { holdFamilies } from '../../src/core/jobs/families.store.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
 import { waitingMax } from '../../src/core/jobs/in-conversation/conversation-gates.ts';
 import { behindOthersOf } from '../../src/core/jobs/in-conversation/conversation-jobs.store.ts';
+import { takeMessages } from '../../src/core/jobs/in-conversation/delivered.ts';
 import { limitOfAgent } from '../../src/core/limits/limit-names.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { deadlocksIn, lockedInTurn } from '../support/deadlocks.ts';
@@ -99,6 +100,62 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.attempt(third.id, completed())).toBe(true);
     expect(await inputsOf(world, first)).toEqual(['{"a":1}', '{"n":3}']);
   });
+
+  test('a job that is resumed, and was cancelled while it waited, says what it had to say', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const second = await world.submit(behind(first, { input: '{"n":2}' }));
+    await world.jobs.cancel('default', second.id);
+    await world.attempt(first.id, completed());
+
+    const resumed = await world.jobs.retry(world.caller, second.id, true);
+
+    expect(await inputsOf(world, first)).toEqual(['{"a":1}', '{"n":2}']);
+    // What is said is said once.
+    await world.attempt(resumed.id, failed({ retryable: false }));
+    await world.jobs.retry(world.caller, resumed.id, true);
+    expect(await inputsOf(world, first)).toEqual(['{"a":1}', '{"n":2}']);
+  });
+
+  test('a job that is resumed, and has steered another one, does not say it again', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    const second = await world.submit(behind(first, { conversationMode: 'steer' }));
+    const { run, ended } = await world.begin(first.id);
+    await world.database.write((tx) => {
+      const message = { jobId: second.id, text: 'more', input: '{"a":1}' };
+      return takeMessages(world.context, tx, first, [message], world.clock.now());
+    });
+    run.end(failed({ retryable: false }));
+    await ended;
+    expect(await world.row(second.id)).toMatchObject({ status: 'failed', delivered_to: first.id });
+
+    await world.jobs.retry(world.caller, second.id, true);
+
+    expect(await inputsOf(world, first)).toEqual(['{"a":1}']);
+  });
+
+  test.each(['queue', 'steer', 'interrupt'] as const)(
+    'while a resumed job has said nothing yet, others may %s it',
+    async (conversationMode) => {
+      const world = await talking(engine);
+      const first = await world.submit();
+      await world.attempt(first.id, failed({ retryable: false }));
+      const resumed = await world.jobs.retry(world.caller, first.id, true);
+
+      const next = await world.submit(behind(first, { conversationMode, input: '{"n":2}' }));
+
+      if (conversationMode === 'interrupt') {
+        expect(await world.row(resumed.id)).toMatchObject({ status: 'cancelled' });
+      } else {
+        expect(await world.attempt(next.id, completed())).toBe(false);
+        await world.attempt(resumed.id, completed());
+      }
+      expect(await world.attempt(next.id, completed())).toBe(true);
+      expect(await inputsOf(world, first)).toEqual(['{"a":1}', '{"n":2}']);
+      expect(await statusOf(world, first)).toBe('completed');
+    },
+  );
 
   test('its moment may be changed while it waits, and it goes on waiting', async () => {
     const world = await talking(engine);

@@ -64,6 +64,47 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(database, clock.now() - 30 * day);
   });
 
+  test('keeps what a job goes on from, and its conversation, until it has ended', async () => {
+    const world = await present();
+    const { submit, attempt, clock, database, jobs, caller } = world;
+    const other = await submit();
+    await attempt(other.id, completed());
+    const first = await submit();
+    await attempt(first.id, failed({ retryable: false }));
+    const second = await jobs.retry(caller, first.id, true);
+    await attempt(second.id, failed({ retryable: false }));
+    clock.advance(20 * day);
+    const resumed = await jobs.retry(caller, second.id, true);
+    clock.advance(20 * day);
+
+    expect(await expire(world)).toBe(1);
+    expect(await idsOf(world, 'jobs')).toEqual([first.id, second.id, resumed.id]);
+    expect(await idsOf(world, 'conversations')).toEqual([first.conversation_id]);
+    expect(await world.messages(first)).not.toEqual([]);
+    await attempt(resumed.id, completed());
+    expect(await expire(world)).toBe(2);
+    expect(await idsOf(world, 'jobs')).toEqual([resumed.id]);
+    clock.advance(40 * day);
+    expect(await expire(world)).toBe(1);
+    expect(await idsOf(world, 'conversations')).toEqual([]);
+    await expectConsistent(database, clock.now() - 30 * day);
+  });
+
+  test('keeps a conversation in which a job is under way, though nothing is said in it any more', async () => {
+    const world = await present();
+    const { submit, attempt, clock, database } = world;
+    const first = await submit();
+    await attempt(first.id, failed({ retryable: false }));
+    clock.advance(40 * day);
+    const retried = await world.jobs.retry(world.caller, first.id, true);
+    await database.write((tx) =>
+      tx.kysely.updateTable('jobs').set({ resumes: null }).where('id', '=', retried.id).execute(),
+    );
+
+    expect(await expire(world)).toBe(1);
+    expect(await idsOf(world, 'conversations')).toEqual([first.conversation_id]);
+  });
+
   test('keeps a job that took long as many days after its end as any other', async () => {
     const world = await present();
     const { submit, attempt, clock } = world;

@@ -279,12 +279,13 @@ export function deleteCopies(
   return tx.each(removeCopies, copies);
 }
 
-/** Deletes the conversations among these that have no message, and returns them. */
+/** Deletes the conversations among these that have no message and in which no job is under way, and returns them. */
 export const deleteEmptyConversations = allRows<{ ids: readonly string[] }, Transaction>()(
   (db, p, dialect) =>
     db
       .deleteFrom('conversations')
       .where(idIn(dialect, listOf(p, 'ids')))
+      .where('status', '<>', sql.lit('active'))
       .where(({ not, exists, selectFrom }) =>
         not(
           exists(

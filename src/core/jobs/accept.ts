@@ -40,7 +40,7 @@ import {
 } from './jobs.store.ts';
 import { messageText } from './message-text.ts';
 import { queueOf, sendHint } from './queues.ts';
-import { listGoneOn, takeOverRecord } from './resumed-jobs.ts';
+import { listGoneOn, listTold, takeOverRecord } from './resumed-jobs.ts';
 import type { Settler } from './settle.ts';
 import { type JobTiming, timesOf } from './timing.ts';
 import type { Admission } from './turns/admission.ts';
@@ -379,9 +379,8 @@ function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey)
   return { kind: 'replayed', job: earlier.job };
 }
 
-/** Whether the input is a message of the user now. That of a resumed job is in the conversation already. */
-const isToldInput = ({ held_by, resumes }: NewJob) =>
-  resumes === null && (!held_by || !isOfConversation(held_by));
+/** Whether the input is a message of the user now. One that waits in its conversation gets its message when it is let go. */
+const isToldInput = ({ held_by }: NewJob) => !held_by || !isOfConversation(held_by);
 
 /** Records the conversations that jobs begin, and the user's message of each job. */
 async function recordBeginnings(
@@ -397,10 +396,11 @@ async function recordBeginnings(
     now,
     writer,
   );
+  const told = await listTold(tx, jobs);
+  const untold = jobs.filter((job) => isToldInput(job) && !told.has(job));
   await addMessages(
     tx,
-    // One that waits in its conversation gets its message when it is let go.
-    jobs.filter(isToldInput).map((job) => ({
+    untold.map((job) => ({
       conversation_id: job.conversation_id,
       job_id: job.id,
       role: 'user',

@@ -1,7 +1,8 @@
-/** Reads whether the record of a job may be resumed. */
+/** Reads whether the record of a job may be resumed, and what is in its conversation. */
+import { sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
-import { idIn } from '../../adapters/database/ids-in.ts';
-import { allRows, listOf } from '../../adapters/database/statement.ts';
+import { idIn, isIn } from '../../adapters/database/ids-in.ts';
+import { allRows, firstRow, listOf } from '../../adapters/database/statement.ts';
 
 /** Those of the jobs that a later job resumes, or whose conversation has a message of a later job. */
 export const listPassed = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
@@ -28,4 +29,32 @@ export const listPassed = allRows<{ ids: readonly string[] }, Transaction>()((db
         ),
       ]),
     ),
+);
+
+/** A message of the users of jobs in their conversation; that of a job that has steered another one is with that one's. */
+export const findToldMessage = firstRow<
+  { conversation_id: string; ids: readonly string[] },
+  Transaction
+>()((db, p, dialect) =>
+  db
+    .selectFrom('messages')
+    .select('id')
+    .where('conversation_id', '=', p('conversation_id'))
+    .where('role', '=', sql.lit('user'))
+    .where((eb) =>
+      eb.or([
+        isIn(dialect, sql.ref('job_id'), listOf(p, 'ids')),
+        eb(
+          'job_id',
+          'in',
+          eb
+            .selectFrom('jobs')
+            .select('delivered_to')
+            .where(idIn(dialect, listOf(p, 'ids')))
+            .where('delivered_to', 'is not', null)
+            .$castTo<{ delivered_to: string }>(),
+        ),
+      ]),
+    )
+    .limit(1),
 );

@@ -7,9 +7,10 @@
 
 import type { Transaction } from '../../adapters/database/database.ts';
 import { copyEndedSteps } from '../journal/copied-steps.ts';
+import { jobsOnRecord } from '../journal/taken-over.ts';
 import type { WorkRequest } from './accept.ts';
 import type { NewJob } from './jobs.store.ts';
-import { listPassed } from './resumed-jobs.store.ts';
+import { findToldMessage, listPassed } from './resumed-jobs.store.ts';
 
 /** Jobs whose records one job goes on from at most: each of them was copied. */
 export const resumesMax = 50;
@@ -30,4 +31,19 @@ export async function takeOverRecord(
   { id, retry_of }: Pick<NewJob, 'id' | 'retry_of'>,
 ): Promise<void> {
   if (retry_of !== null) await copyEndedSteps(tx, retry_of, id);
+}
+
+/** The jobs whose users' messages are in their conversations already, because a job that they go on from had begun in them. */
+export async function listTold(
+  tx: Transaction,
+  jobs: readonly NewJob[],
+): Promise<ReadonlySet<NewJob>> {
+  const told = new Set<NewJob>();
+  for (const job of jobs) {
+    if (job.resumes === null) continue;
+    const { conversation_id } = job;
+    const message = await findToldMessage(tx, { conversation_id, ids: jobsOnRecord(job) });
+    if (message !== undefined) told.add(job);
+  }
+  return told;
 }

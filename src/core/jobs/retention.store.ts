@@ -5,7 +5,10 @@ import { idIn } from '../../adapters/database/ids-in.ts';
 import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
 import type { JobStatus } from '../../adapters/database/tables.ts';
 
-/** Jobs whose id lies before `before` and that ended before `ended_before`, the oldest first. */
+/**
+ * Jobs whose id lies before `before` and that ended before `ended_before`, the oldest first, without those from whose records a
+ * job goes on that has not ended.
+ */
 export const findEndedJobs = allRows<
   { before: string; ended_before: number; limit: number },
   Transaction
@@ -16,6 +19,18 @@ export const findEndedJobs = allRows<
     .where('id', '<', p('before'))
     .where('due_at', 'is', null)
     .where('finished_at', '<', p('ended_before'))
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('jobs as resumed')
+            .select('resumed.id')
+            .whereRef('resumed.conversation_id', '=', 'jobs.conversation_id')
+            .where('resumed.resumes', 'is not', null)
+            .where('resumed.due_at', 'is not', null)
+            .where(sql<SqlBool>`resumed.resumes like '%' || jobs.id || '%'`),
+        ),
+      ),
+    )
     .orderBy('id')
     .limit(p('limit')),
 );

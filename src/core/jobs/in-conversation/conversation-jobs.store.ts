@@ -35,7 +35,7 @@ export function gatesOfConversation(conversationId: string): string[] {
 
 /**
  * The jobs of conversations that have begun, or may, and have not ended; each conversation has one at most. It has the last message,
- * because a job that waits behind another one gets its first message when it is let go.
+ * because a job that waits behind another one gets its first message when it is let go; or it goes on from the job that has.
  */
 export const listRunning = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
@@ -45,8 +45,11 @@ export const listRunning = allRows<{ ids: readonly string[] }>()((db, p, dialect
       join.onRef('jobs.conversation_id', '=', 'conversations.id').on(
         'jobs.id',
         '=',
-        sql<string>`(select job_id from messages where conversation_id = conversations.id
-          order by id desc limit 1)`,
+        sql<string>`coalesce(
+          (select id from jobs as resumed where resumed.conversation_id = conversations.id
+            and resumed.resumes is not null and resumed.due_at is not null order by id limit 1),
+          (select job_id from messages where conversation_id = conversations.id
+            order by id desc limit 1))`,
       ),
     )
     .select([
