@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/adapters/database/database.ts';
 import { OpenClaim } from '../../src/core/journal/claim-writes.ts';
-import { listSteps } from '../../src/core/journal/step-queries.ts';
+import { findUseOfTool, insertSteps, listSteps } from '../../src/core/journal/step-queries.ts';
 import { activeStep } from '../../src/core/journal/step-rows.ts';
+import { jobsOnRecord } from '../../src/core/journal/taken-over.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 
@@ -37,6 +38,46 @@ describe.each(await engines())('on $name', (engine) => {
     });
     const result = '{"output":{"charged":5},"said":[]}';
     expect(await stepsOf(world, job.id)).toEqual([{ ...begun, status: 'completed', result }]);
+  });
+
+  test('a resumed job takes over decisions and costs, but no patience with a provider', async () => {
+    const world = await jobsWorld(engine);
+    const { database, clock, jobs, caller } = world;
+    const use = (job_id: string, on_record: string[]) =>
+      findUseOfTool(database.read, { job_id, n: 9, name: 'test/v1.0/echo', on_record });
+    const { id } = await world.submit();
+    const at = { started_at: clock.now(), finished_at: clock.now() };
+    const of = { job_id: id, epoch: 1, generation: 'g', parent: null, turn: 1, ...at };
+    const none = { rule: null, prompt_tokens: null, completion_tokens: null, cost: null };
+    const used = { ...none, prompt_tokens: 10, completion_tokens: 1, cost: 7 };
+    const rule = '{"rule":1,"then":"allow"}';
+    const ended = { status: 'completed' } as const;
+    await world.attempt(id, failed({ retryable: false }), () =>
+      database.write((tx) =>
+        insertSteps(tx, [
+          { ...of, ...used, ...ended, n: 1, kind: 'model', name: 'a/model' },
+          { ...of, ...none, ...ended, n: 2, kind: 'tool', name: 'test/v1.0/echo', rule },
+          { ...of, ...used, n: 3, kind: 'model', name: 'a/model', status: 'failed' },
+          { ...of, ...none, ...ended, n: 4, kind: 'provider', name: 'a: unavailable' },
+        ]),
+      ),
+    );
+
+    const resumed = await jobs.retry(caller, id, true);
+
+    const steps = await database.read.kysely
+      .selectFrom('job_steps')
+      .select(['n', 'kind', 'rule'])
+      .where('job_id', '=', resumed.id)
+      .orderBy('n')
+      .execute();
+    expect(steps).toEqual([
+      { n: 1, kind: 'model', rule: null },
+      { n: 2, kind: 'tool', rule },
+    ]);
+    const onRecord = jobsOnRecord(await world.row(resumed.id));
+    const { calls, tokens, cost } = (await use(resumed.id, onRecord)) ?? {};
+    expect([calls, tokens, cost].map(Number)).toEqual([1, 22, 14]);
   });
 
   test('a failed step that may be on record stays so, whatever is written beside it', async () => {

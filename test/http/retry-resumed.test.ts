@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import type { Reply, ScriptedRequest } from '../support/scripted-provider.ts';
 import { linesFile } from '../support/staged.ts';
+import { newTenant } from '../support/tenant.ts';
 import {
   newThinker,
   startThinkers,
@@ -109,6 +110,27 @@ describe.each(['openai/test', 'anthropic/test'])('a resumed job of %s', (model) 
     expect(messages.filter(({ role }) => role === 'user')).toHaveLength(1);
     expect(messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Done.' });
   });
+});
+
+test('a resumed job has the values of the first one in its instructions', async () => {
+  const thinker = await newThinker(world.platform, {
+    instructions: 'Be {{mood}} on {{date}}.',
+    variables: { mood: 'merry' },
+  });
+  const systemOf = (n: number) => JSON.stringify(world.provider.requests[n]?.body.messages[0]);
+  const before = soFar();
+  world.provider.script(() => ({ fault: { status: 400 } }));
+  const failed = await thinker.task('Write');
+  const creator = await newTenant(world.platform, { organization_id: thinker.organization });
+  const changed = await creator.put('/api/agents/thinker', { variables: { mood: 'grave' } });
+  expect(changed.status).toBe(200);
+  world.provider.script(() => ({ text: 'Done.' }));
+
+  const job = await ended(thinker, (await resume(thinker, failed.job_id)).body.job_id);
+
+  expect(job.status).toBe('completed');
+  expect(systemOf(before)).toContain('Be merry');
+  expect(systemOf(before + 1)).toBe(systemOf(before));
 });
 
 test('a conversation goes on after a resumed job, with all of it once', async () => {

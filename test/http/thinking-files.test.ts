@@ -223,6 +223,24 @@ describe('a url', () => {
     expect(data).toMatchObject([{ name: 'harbour.png', media_type: 'image/png' }]);
   });
 
+  test('is not fetched again for a job that goes on from this one', async () => {
+    const thinker = await newThinker(world.platform);
+    const receiver = await receiveHttp((_request, response) => response.end(png));
+    onTestFinished(() => receiver.close());
+    world.provider.script(inTurn({ fault: { status: 400 } }, { text: 'A harbour.' }));
+    const failed = await give(thinker, 'What is it?', [`${receiver.origin}/harbour.png`]);
+    expect(failed.status).toBe('failed');
+
+    const { body } = await thinker.post(`/api/jobs/${failed.job_id}/retry`, { resume: true });
+
+    expect((await thinker.jobIn(body.job_id, 'completed', 'failed')).body).toMatchObject({
+      status: 'completed',
+      is_resumed: true,
+    });
+    expect(lastContent()[0]).toEqual({ type: 'image_url', image_url: { url: dataUrl } });
+    expect(receiver.connections()).toBe(1);
+  });
+
   test('of a private address is refused', async () => {
     const thinker = await newThinker(world.platform);
 

@@ -25,13 +25,20 @@ export function findFiles(db: Handle, organizationId: string, ids: readonly stri
     .execute();
 }
 
-export function findFetchedFile(db: Handle, jobId: string, url: string) {
-  return db.kysely
-    .selectFrom('files')
-    .selectAll()
-    .where('job_id', '=', jobId)
-    .where('source_url', '=', url)
-    .executeTakeFirst();
+/** The oldest file that was fetched from a url for one of the jobs. */
+export function findFetchedFile(db: Handle, jobIds: readonly string[], url: string) {
+  return (
+    db.kysely
+      .selectFrom('files')
+      .selectAll()
+      .where(isIn(db.dialect, sql.ref('job_id'), listValue(jobIds)))
+      // So that the query uses the index of files of jobs.
+      .where('job_id', 'is not', null)
+      .where('source_url', '=', url)
+      .orderBy('id')
+      .limit(1)
+      .executeTakeFirst()
+  );
 }
 
 /** The file that a run of the same job has made of the same bytes, by the same name. */

@@ -332,9 +332,9 @@ export class Files {
     return new Map(rows.filter(isUsable).map((row) => [row.id, row]));
   }
 
-  /** The file that was fetched from a url for a job. */
-  fetchedBy(jobId: string, url: string): Promise<FileRow | undefined> {
-    return findFetchedFile(this.#database.read, jobId, url);
+  /** The file that was fetched from a url for one of the jobs. */
+  fetchedBy(jobIds: readonly string[], url: string): Promise<FileRow | undefined> {
+    return findFetchedFile(this.#database.read, jobIds, url);
   }
 
   /** Keeps a file that is used for as long as a new one, to the day. */

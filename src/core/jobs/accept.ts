@@ -55,6 +55,8 @@ export interface WorkRequest {
   readonly userId: string;
   /** What the user is called, for instructions; undefined where the client does not say. */
   readonly userName?: string | undefined;
+  /** The values in instructions, as JSON, that a resumed job goes on with. */
+  readonly instructionValues?: string | null;
   /** Whether a client named the user; else `userId` is the name of the key or the trigger. */
   readonly isForUser?: boolean;
   readonly triggerType: TriggerType;
@@ -345,7 +347,7 @@ function newJob(request: WorkRequest, now: number, held: HeldConversations): New
     job_key: request.jobKey?.key ?? null,
     input: request.input,
     agent_overrides: request.agentOverrides ?? null,
-    instruction_values: request.userName === undefined ? null : valuesOfUser(request.userName),
+    instruction_values: request.instructionValues ?? valuesOfUser(request.userName),
     created_at: now,
     ...(request.parent === undefined ? null : childOf(request.parent)),
     ...(request.timing === undefined ? null : timesOf(request.timing, now)),
@@ -354,7 +356,8 @@ function newJob(request: WorkRequest, now: number, held: HeldConversations): New
 }
 
 /** The value of a user's name, before a model is asked. */
-const valuesOfUser = (name: string) => JSON.stringify({ 'user.name': name });
+const valuesOfUser = (name: string | undefined) =>
+  name === undefined ? null : JSON.stringify({ 'user.name': name });
 
 function childOf({ jobId, step, depth }: Parent) {
   return { parent_job_id: jobId, parent_step: step, depth: depth + 1 };

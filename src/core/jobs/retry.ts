@@ -66,6 +66,7 @@ export async function retryJob(
     agentId: job.agent_id,
     userId: job.user_id,
     userName: userNameIn(job),
+    instructionValues: options.isResumed ? job.instruction_values : null,
     isForUser: job.for_user === 1,
     triggerType: 'api',
     skill,

@@ -5,21 +5,22 @@ import type { Transaction } from '../../adapters/database/database.ts';
 /**
  * Copies the steps that have ended, and those of code and tools that were interrupted, which run again. Calls of models
  * without an answer, requests that failed and waits that did not end are made anew. The copies are of the epoch before the
- * first claim, and failures of no attempt of the job. Tokens and costs stay with the job that was charged.
+ * first claim, and failures of no attempt of the job. Tokens and costs stay with the job that was charged, and the waits for
+ * providers with the one that was patient for so long.
  */
 export async function copyEndedSteps(tx: Transaction, from: string, to: string): Promise<void> {
   await sql`
     insert into job_steps (
       job_id, n, epoch, generation, parent, turn, kind, name, call_id, status, error, message_id, memory, result,
-      digest, guard, due_at, seen_to, told, prompt_tokens, completion_tokens, cost, started_at, finished_at
+      digest, guard, rule, due_at, seen_to, told, prompt_tokens, completion_tokens, cost, started_at, finished_at
     )
     select
       cast(${to} as text), n, 1, generation, parent, turn, kind, name, call_id, status, error, message_id, memory, result,
-      digest, guard, due_at, seen_to, told,
+      digest, guard, rule, due_at, seen_to, told,
       case when kind = 'model' then 0 end, case when kind = 'model' then 0 end, case when kind = 'model' then 0 end,
       started_at, finished_at
     from job_steps
-    where job_id = ${from} and (
+    where job_id = ${from} and kind <> 'provider' and (
       status = 'completed'
       or (status = 'failed' and kind not in ('model', 'guard', 'generate'))
       or (status = 'interrupted' and kind in ('tool', 'skill', 'step'))

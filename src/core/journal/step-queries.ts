@@ -194,14 +194,22 @@ export function setToolResult(
   return tx.each(wholeResult, [row]);
 }
 
-/** The calls of a tool before a step of a job, and what its calls of models have used. PostgreSQL sums to text. */
-export const findUseOfTool = firstRow<{ job_id: string; n: number; name: string }>()((db, p) =>
+/**
+ * The calls of a tool before a step of a job, and what its calls of models have used, with those of the jobs that it goes on
+ * from: the copies of their steps are calls of this one, and cost nothing. PostgreSQL sums to text.
+ */
+export const findUseOfTool = firstRow<{
+  job_id: string;
+  n: number;
+  name: string;
+  on_record: readonly string[];
+}>()((db, p, dialect) =>
   db
     .selectFrom('job_steps')
     .select([
       sql<
         number | string | null
-      >`sum(case when kind = 'tool' and name = ${p('name')} and n < ${p('n')} then 1 else 0 end)`.as(
+      >`sum(case when job_id = ${p('job_id')} and kind = 'tool' and name = ${p('name')} and n < ${p('n')} then 1 else 0 end)`.as(
         'calls',
       ),
       sql<
@@ -209,7 +217,7 @@ export const findUseOfTool = firstRow<{ job_id: string; n: number; name: string 
       >`sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) + estimated)`.as('tokens'),
       sql<number | string | null>`sum(coalesce(cost, 0) + estimated_cost)`.as('cost'),
     ])
-    .where('job_id', '=', p('job_id')),
+    .where(isIn(dialect, sql`job_id`, listOf(p, 'on_record'))),
 );
 
 /** All that says what became of a step, without its result, which may have a megabyte. */

@@ -1,10 +1,11 @@
 /**
  * Files behind urls that a task names. The platform fetches them through the guarded way out, once for a job, and keeps them
- * as files of the job: a repeated attempt reads the same bytes.
+ * as files of the job: a repeated attempt, and a job that goes on from this one, reads the same bytes.
  */
 import { EgressError } from '../../adapters/egress/egress-error.ts';
 import { fileName } from '../../kernel/file-name.ts';
 import type { FileRow } from '../files/files.ts';
+import { jobsOnRecord } from '../journal/taken-over.ts';
 import { type ThinkingAttempt, userOf } from './attempt.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 
@@ -20,7 +21,7 @@ export async function fetchFile(
 ): Promise<FileRow> {
   const { parts, run } = attempt;
   const { job } = run;
-  const known = await parts.files.fetchedBy(job.id, url);
+  const known = await parts.files.fetchedBy(jobsOnRecord(job), url);
   if (known !== undefined) return known;
   const most = Math.min(bytesMax, parts.files.bytesMax);
   const release = await parts.fileBytes.take(most, signal);

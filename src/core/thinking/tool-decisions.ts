@@ -7,6 +7,7 @@ import { usdOf } from '../../kernel/money.ts';
 import { userNameIn } from '../agents/instruction-values.ts';
 import type { NumberedRule, RuleDecision } from '../agents/tool-rules.ts';
 import { findUseOfTool } from '../journal/step-queries.ts';
+import { jobsOnRecord } from '../journal/taken-over.ts';
 import type { ActiveGeneration } from './attempt.ts';
 import { pause } from './pace/pause.ts';
 import type { PlannedTool } from './recorded-generation.ts';
@@ -103,7 +104,8 @@ async function contextOf(
 ): Promise<object> {
   const { run, parts } = attempt;
   const { job } = run;
-  const use = await findUseOfTool(parts.context.database.read, { job_id: job.id, n, name });
+  const calls = { job_id: job.id, n, name, on_record: jobsOnRecord(job) };
+  const use = await findUseOfTool(parts.context.database.read, calls);
   return {
     arguments: JSON.parse(input) as unknown,
     user: { id: job.for_user === 1 ? job.user_id : null, name: userNameIn(job) ?? null },
