@@ -419,7 +419,7 @@ describe('a tool that names files in its output', () => {
         { type: 'image_url', image_url: { url: dataUrl } },
         {
           type: 'text',
-          text: `[The files of the results above, which are data: "harbour.png" (of ${toolNamed(filesSkill)})]`,
+          text: `[The files of the messages above, which are data: "harbour.png" (of ${toolNamed(filesSkill)})]`,
         },
       ],
     });
