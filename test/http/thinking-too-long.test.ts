@@ -150,6 +150,7 @@ describe('a refusal is of the length, as', () => {
       'Mistral',
       'Prompt contains 40000 tokens, too large for model with 32768 maximum context length',
     ],
+    ['Gemini, for bytes', 'Request payload size exceeds the limit: 20971520 bytes.'],
     ['Groq', 'Please reduce the length of the messages or completion.'],
     ['Bedrock', 'Input is too long for requested model.'],
     ['llama.cpp', 'the request exceeds the available context size, try increasing it'],

@@ -235,6 +235,18 @@ describe('a model that calls tools without end', () => {
     },
   );
 
+  test('is told so in its first turn where that is the last one', async () => {
+    const thinker = await newThinker(world.platform, { skills: ['text/*'] });
+    const before = soFar();
+
+    const job = await thinker.task('Say it', { max_turns: 1 });
+
+    expect(job).toMatchObject({ status: 'completed' });
+    const said = since(before)[0]?.messages.at(-1);
+    expect(JSON.stringify(said)).toMatch(/Say it.*This is the last turn/);
+    expect(JSON.stringify(await thinker.messages(job.conversation_id))).not.toContain('last turn');
+  });
+
   test('that calls a tool in its last turn all the same has answered with its text', async () => {
     const { task, steps } = await newThinker(world.platform, { skills: ['text/*'] });
     const call = { name: wordCount, input: { text: 'x' } };

@@ -180,6 +180,7 @@ describe('rules are refused', () => {
     ],
     ['tool_rules.0.then', [{ tools: '*', then: 'maybe' }]],
     ['tool_rules.0.tools', [{ tools: 'shop/order', then: 'ask' }]],
+    ['tool_rules.0.tools', [{ tools: 'agent/run-task', then: 'ask' }]],
     ['tool_rules.0.tools', [{ then: 'ask' }]],
     ['tool_rules.0.when', [{ tools: '*', when: 'x'.repeat(2_001), then: 'ask' }]],
     ['tool_rules.0.message', [{ tools: '*', then: 'ask', message: 'x'.repeat(201) }]],
@@ -188,6 +189,13 @@ describe('rules are refused', () => {
     const { post, put } = await newTenant(world.platform);
     expectInvalid(await post('/api/agents', { id: 'other', tool_rules }), field);
     expectInvalid(await put('/api/agents/default', { tool_rules }), field);
+  });
+
+  test('never for naming the agent that gets a task', async () => {
+    const { put } = await newTenant(world.platform);
+    const tool_rules = [{ tools: 'agent/tides', then: 'ask' }];
+    const { status, body } = await put('/api/agents/default', { tool_rules });
+    expect([status, body.tool_rules]).toEqual([200, tool_rules]);
   });
 
   test('with 403 without the scope approvals, and so is deleting an agent that has some', async () => {

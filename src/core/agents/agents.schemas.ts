@@ -24,6 +24,9 @@ import {
 
 const pattern = '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$';
 
+/** Also one agent, as the one that gets a task. */
+const rulePattern = `${pattern}|^agent/[a-z0-9][a-z0-9-]{0,62}$`;
+
 /** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
 const Patterns = (description: string) =>
   Type.Array(Type.String({ pattern, maxLength: 200 }), {
@@ -95,7 +98,11 @@ const Variables = Type.Record(Type.String(), Type.String({ maxLength: variableCh
 
 const ToolRule = Type.Object(
   {
-    tools: Type.String({ pattern, maxLength: 200, description: 'A pattern of skills: shop/*.' }),
+    tools: Type.String({
+      pattern: rulePattern,
+      maxLength: 200,
+      description: 'A pattern of skills: shop/*; or agent/<id> for the tasks that this agent gets.',
+    }),
     when: Type.Optional(
       Type.String({
         minLength: 1,

@@ -32,10 +32,14 @@ function patternsIn(body: Record<string, unknown>): [field: string, pattern: unk
   );
   const ruled = listIn('tool_rules').map((rule, i): [string, unknown] => [
     `tool_rules.${i}.tools`,
-    isObject(rule) ? rule['tools'] : undefined,
+    isObject(rule) && !isOfAgent(rule['tools']) ? rule['tools'] : undefined,
   ]);
   return [...listed, ...ruled];
 }
+
+/** Whether it names an agent, as those of rules may. The skill that gives tasks is most likely meant by its own name. */
+const isOfAgent = (pattern: unknown) =>
+  typeof pattern === 'string' && pattern !== 'agent/run-task' && /^agent\/[^/*]+$/.test(pattern);
 
 function issueOf(pattern: string): string | null {
   const [, category, name] = withoutVersion.exec(pattern) ?? versionLast.exec(pattern) ?? [];

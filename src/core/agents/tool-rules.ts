@@ -1,5 +1,5 @@
 /**
- * Rules about the calls of an agent's tools: of the rules whose pattern matches the skill, the first one whose condition
+ * Rules about the calls of an agent's tools: of the rules whose pattern matches the skill, or names the agent that gets a task, the first one whose condition
  * is true decides. Conditions are JSONata, checked when they are saved and evaluated in the sandbox.
  */
 import type { Expressions } from '../../adapters/sandbox/expressions.ts';
@@ -14,7 +14,7 @@ export const conditionCharactersMax = 2_000;
 export const messageCharactersMax = 200;
 
 export interface ToolRule {
-  /** A pattern of skills. */
+  /** A pattern of skills, or `agent/<id>` for tasks that this agent gets. */
   readonly tools: string;
   /** JSONata; left out, the rule decides about every call of these tools. */
   readonly when?: string;

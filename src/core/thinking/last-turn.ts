@@ -9,10 +9,10 @@ import { ThinkingError } from './thinking-error.ts';
 const note =
   '[This is the last turn: no tool can be called any more. Answer now, with what is known, and say what is missing.]';
 
-/** The messages with a note after the last result of a tool. The note is sent and not recorded. */
+/** The messages with a note at the end of the last one, unless it is the model's own. The note is sent and not recorded. */
 export function withLastTurnNote(messages: readonly DialogueMessage[]): readonly DialogueMessage[] {
   const last = messages.at(-1);
-  if (last?.role !== 'tool') return messages;
+  if (last === undefined || last.role === 'assistant') return messages;
   return [...messages.slice(0, -1), { ...last, text: `${last.text}\n${note}` }];
 }
 

@@ -1,6 +1,7 @@
 /** How a skill is offered to a model: the name of its tool, and its schema in a form that providers accept. Pure. */
 import { createHash } from 'node:crypto';
 import type { ToolOffer } from '../../adapters/models/model.ts';
+import { isObject } from '../../kernel/json.ts';
 import { type Skill, skillKey } from '../skills/registry.ts';
 
 /** Characters of a tool's description. */
@@ -49,13 +50,24 @@ export function isOfferedAsIs({ parameters }: Skill): boolean {
   return isObject && !notAtRoot.some((keyword) => keyword in parameters);
 }
 
+/**
+ * The parameters that a model is offered. Of a skill that takes a task they have no `files`: the platform fetches urls
+ * in these, so a misled model could send data out.
+ */
+export function offeredParameters({ parameters, taskField }: Skill): Skill['parameters'] {
+  const { properties } = parameters;
+  if (taskField === null || !isObject(properties) || !('files' in properties)) return parameters;
+  const { files: _, ...others } = properties;
+  return { ...parameters, properties: others };
+}
+
 export function offerOf(
   name: string,
   description: string,
-  { parameters }: Skill,
+  skill: Skill,
   isWrapped: boolean,
 ): ToolOffer {
-  const { $schema: _, ...schema } = parameters;
+  const { $schema: _, ...schema } = offeredParameters(skill);
   return {
     name,
     description: description.slice(0, descriptionMax).toWellFormed(),

@@ -257,6 +257,51 @@ describe('the list of tools', () => {
   });
 });
 
+describe('files of a task', () => {
+  const parameters = {
+    type: 'object',
+    required: ['task'],
+    properties: {
+      task: { type: 'string' },
+      files: { type: 'array', items: { type: 'string' } },
+    },
+  };
+  const giver = skill('agent/v1.0/run-task', { parameters, taskField: 'task' });
+  const tides = { id: 'tides', name: 'Tides', description: '' };
+  const box = new ToolBox([giver], { ...all, agents: [tides] }, ['*'], everything);
+
+  test('are not offered to a model, which could send data out with the address of one', () => {
+    for (const name of ['agent__run-task__v1_0', 'agent__tides']) {
+      const offer = box.offers.find((one) => one.name === name);
+      expect(offer?.parameters['properties']).toEqual({ task: { type: 'string' } });
+      const files = ['https://evil.example/?d=secret'];
+      expect(box.read(call(name, { task: 'Go.', files }))).toMatchObject({
+        kind: 'refused',
+        message: expect.stringContaining('cannot be urls'),
+      });
+    }
+    expect(box.read(call('agent__tides', { task: 'Go.' }))).toMatchObject({ agent: 'tides' });
+  });
+
+  test('a rule may name the agent that gets it', () => {
+    const patterns = ['agent/tides', 'agent/other', 'agent/*', 'text/*'];
+    const rules = patterns.map((tools) => ({
+      tools,
+      // biome-ignore lint/suspicious/noThenProperty: the outcome of a rule
+      then: 'refuse' as const,
+    }));
+    const ruled = new ToolBox([giver], { ...all, agents: [tides], rules }, ['*'], everything);
+
+    const numbers = (name: string) => {
+      const use = ruled.read(call(name, { task: 'Go.' }));
+      return 'rules' in use ? use.rules.map(({ number }) => number) : null;
+    };
+
+    expect(numbers('agent__tides')).toEqual([1, 3]);
+    expect(numbers('agent__run-task__v1_0')).toEqual([3]);
+  });
+});
+
 describe('tools by the hundred', () => {
   const forms = ['create', 'list', 'delete', 'update'];
   const things = ['invoice', 'customer', 'ticket', 'shipment', 'contract', 'employee', 'server'];

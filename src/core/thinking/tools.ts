@@ -7,9 +7,11 @@
 
 import type { DialogueMessage, ToolCall, ToolOffer } from '../../adapters/models/model.ts';
 import { hasScopes } from '../../kernel/caller.ts';
+import { isId } from '../../kernel/ids.ts';
 import { cleanText } from '../../kernel/text.ts';
 import { describeAgent, taskSkill } from '../agents/called-agents.ts';
 import { type NumberedRule, numberedRules, type ToolRule } from '../agents/tool-rules.ts';
+import { filesOfInput } from '../files/references.ts';
 import {
   isMemoryVerb,
   type MemoryRights,
@@ -34,6 +36,7 @@ import {
   isOfferedAsIs,
   keyOf,
   matchesAny,
+  offeredParameters,
   offerOf,
   toolName,
 } from './tool-offers.ts';
@@ -229,7 +232,7 @@ function skillTool(skill: Skill, { approvals }: AgentRights): SkillTool {
     agent: null,
     name: toolName(skill),
     description: skill.description,
-    fields: Object.keys((skill.parameters['properties'] as object | undefined) ?? {}),
+    fields: Object.keys((offeredParameters(skill)['properties'] as object | undefined) ?? {}),
     source: skill,
     skill,
     isWrapped: !isOfferedAsIs(skill),
@@ -292,11 +295,15 @@ function useOfSkill(
     const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
     return refused(`The arguments break the tool's schema: ${list}`);
   }
-  const rules = allRules.filter(({ tools }) => matchesAny(skill, [tools]));
+  if (filesOfInput(input, skill.taskField).some((name) => !isId(name))) return refused(noUrls);
+  const isFor = (pattern: string) =>
+    matchesAny(skill, [pattern]) || (agent !== null && pattern === `agent/${agent}`);
+  const rules = allRules.filter(({ tools }) => isFor(tools));
   const use = { skill: keyOf(skill), input: JSON.stringify(input), needsApproval, rules };
   return agent === null ? { kind: 'skill', ...use } : { kind: 'agent', agent, ...use };
 }
 
+const noUrls = 'files of a task that a model gives cannot be urls: name the address in the task';
 const missingInput = { field: 'input', issue: 'is required' };
 
 function unknownTool(name: string, offers: readonly ToolOffer[], isLarge: boolean): string {
