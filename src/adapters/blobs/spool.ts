@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { makeDirectory } from '../../kernel/directory.ts';
@@ -35,6 +35,24 @@ export async function spool<T>(
     return await use({ path, ...judge.verdict(name) });
   } finally {
     await rm(path, { force: true });
+  }
+}
+
+/** Longer than a file takes to be stored after its last piece: `Files` does not keep one that took longer. */
+const staleMs = 2 * 3_600_000;
+
+/** Removes files that no process is receiving or storing any more: their process was ended in the middle. */
+export async function removeStale(directory: string): Promise<void> {
+  const names = await readdir(directory).catch(() => []);
+  for (const name of names) {
+    const path = join(directory, name);
+    try {
+      // The times of files are those of the system, whatever clock the platform has.
+      const { mtimeMs } = await stat(path);
+      if (mtimeMs < Date.now() - staleMs) await rm(path, { force: true });
+    } catch {
+      // Another process has removed it, or owns it.
+    }
   }
 }
 

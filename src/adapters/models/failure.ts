@@ -84,7 +84,7 @@ const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
 const unsupported = /\bunsupported\b|\bnot support/i;
 /** In the errors of providers that refuse a request for its length, as OpenAI, Anthropic, Google and servers word it. */
 const tooLong =
-  /context_length_exceeded|exceed_context_size|string_above_max_length|\bmaximum (context|prompt) length\b|\bcontext (window|length|size|limit)\b|\b(prompt|inputs?|request|messages?)\b.{0,20} too (long|large)\b|\btoo many (input |prompt )?tokens\b|\btoken count\b.{0,40}\bexceed|\breduce the length\b|\binputs?` tokens\b/i;
+  /context_length_exceeded|exceed_context_size|string_above_max_length|\bmaximum (context|prompt) length\b|\bcontext (window|length|size|limit)\b|\b(prompt|inputs?|request|messages?)\b.{0,20} too (long|large)\b|\btoo many (input |prompt )?tokens\b|\btoken count\b.{0,40}\bexceed|\bpayload( size)?\b.{0,40}\bexceeds the (limit|maximum)\b|\breduce the length\b|\binputs?` tokens\b/i;
 /** In those about the model itself: it is unknown, retired or not for this account. */
 const aboutModel = /\bmodels?\b|\bmodel_/i;
 

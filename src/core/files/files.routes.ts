@@ -23,6 +23,9 @@ import { type Files, fileView } from './files.ts';
 /** Uploads of one organization, and of all, that a process takes at a time: each may fill the disk with one file. */
 const uploadsPerOrganization = 16;
 const uploadsMax = 64;
+/** Downloads at a time, fewer than the connections to S3-compatible storage: slow ones leave some for all other work. */
+const downloadsPerOrganization = 16;
+const downloadsMax = 48;
 /** What a form has beside its file, at most. */
 const formBytesMax = 64 * 1024;
 
@@ -49,6 +52,11 @@ export function fileRoutes(server: Server, files: Files): void {
   server.get('/api/files/:id', { errorHandler, schema: getSchema }, async (request) =>
     fileView(await find(request)),
   );
+  const ofOrganizations = new ConcurrencyLimit(
+    downloadsPerOrganization,
+    'downloads of one organization',
+  );
+  const ofAll = new ConcurrencyLimit(downloadsMax, 'downloads');
   server.get(
     '/api/files/:id/content',
     { errorHandler, schema: contentSchema },
@@ -66,6 +74,10 @@ export function fileRoutes(server: Server, files: Files): void {
         etag,
       });
       if (request.headers['if-none-match'] === etag) return reply.status(304).send(null);
+      takeSlots(reply, [
+        [ofOrganizations, file.organization_id],
+        [ofAll, ''],
+      ]);
       const bytes = await files.open(file);
       return reply.header('content-length', Number(file.bytes)).send(bytes as never) as never;
     },

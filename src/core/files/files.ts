@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { BlobSource, Blobs } from '../../adapters/blobs/blobs.ts';
-import { type Spooled, spool, tooLarge } from '../../adapters/blobs/spool.ts';
+import { removeStale, type Spooled, spool, tooLarge } from '../../adapters/blobs/spool.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
@@ -52,6 +52,8 @@ const commitMs = 60_000;
 /** Files, or bytes of files, that are deleted at a time. */
 const batchMax = 100;
 const filesReadMax = 50;
+/** Removals of bytes that fail one after the other, until the storage is asked no more. */
+const faultsMax = 5;
 
 /** Whose a new file is. */
 export interface FileOwner {
@@ -237,29 +239,36 @@ export class Files {
       : this.#deleteAll({ organizationId, jobIds }, isLate);
   }
 
-  /** Deletes expired files, and bytes that no file names. */
+  /** Deletes expired files, bytes that no file names, and what an earlier process was receiving when it was ended. */
   async purge(): Promise<void> {
     if (this.#blobs === null) return;
-    await this.#deleteAll({ expiredAt: this.#clock.now() }, () => false);
+    await removeStale(this.#blobs.spoolDirectory);
+    const faults: unknown[] = [];
+    const collect = (error: unknown) => void faults.push(error);
+    await this.#deleteAll({ expiredAt: this.#clock.now() }, () => false).catch(collect);
     for (;;) {
       const keys = await dueGarbage(this.#database.read, this.#clock.now(), batchMax);
-      await this.#removeBytes(keys);
-      if (keys.length < batchMax) return;
+      await this.#removeBytes(keys).catch(collect);
+      if (keys.length < batchMax || faults.length >= faultsMax) break;
     }
+    if (faults.length > 0) throw faults[0];
   }
 
   async #deleteAll(which: Deletion, isLate: () => boolean): Promise<number> {
     let deleted = 0;
+    const faults: unknown[] = [];
     for (;;) {
       const found = await filesToDelete(this.#database.read, which, batchMax);
       for (const [organizationId, rows] of Map.groupBy(found, (row) => row.organization_id)) {
         const ids = rows.map(({ id }) => id);
         const gone = await this.#database.write((tx) => this.#delete(tx, organizationId, ids));
         deleted += gone.files;
-        await this.#removeBytes(gone.keys);
+        await this.#removeBytes(gone.keys).catch((error: unknown) => faults.push(error));
       }
-      if (found.length < batchMax || isLate()) return deleted;
+      if (found.length < batchMax || isLate() || faults.length >= faultsMax) break;
     }
+    if (faults.length > 0) throw faults[0];
+    return deleted;
   }
 
   async #delete(tx: Transaction, organizationId: string, ids: readonly string[]) {
@@ -273,12 +282,36 @@ export class Files {
     return { files: rows.length, keys };
   }
 
-  /** Removes bytes that are garbage. What fails stays on record, and the next purge tries it again. */
+  /**
+   * Removes bytes that are garbage; throws where some stay. These stay on record behind what is due, so that they keep no others,
+   * and a later purge tries them again. Storage that refuses several in a row is asked no more.
+   */
   async #removeBytes(keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return;
     const blobs = this.#requireBlobs();
-    for (const key of keys) await blobs.remove(key);
-    await this.#database.write((tx) => deleteGarbage(tx, keys));
+    const gone: string[] = [];
+    const failed: string[] = [];
+    let fault: unknown;
+    let inRow = 0;
+    for (const key of keys) {
+      try {
+        await blobs.remove(key);
+        gone.push(key);
+        inRow = 0;
+      } catch (error) {
+        failed.push(key);
+        fault ??= error;
+        inRow += 1;
+        if (inRow >= faultsMax) break;
+      }
+    }
+    // No later than what `keepBlob` may still keep: bytes whose removal has failed may be gone.
+    const dueAt = this.#clock.now() + commitMs;
+    await this.#database.write(async (tx) => {
+      if (gone.length > 0) await deleteGarbage(tx, gone);
+      if (failed.length > 0) await insertGarbage(tx, failed, dueAt);
+    });
+    if (failed.length > 0) throw fault;
   }
 
   /** All files of a user with their bytes, by id. */

@@ -11,9 +11,9 @@ import { isTextType } from '../../kernel/media-type.ts';
 import type { FileRow } from '../files/files.ts';
 import { filesNamedIn } from '../files/references.ts';
 import { log, settingsFor, type ThinkingAttempt, userOf } from './attempt.ts';
-import { type DocumentText, documentBytesMax } from './document-reader.ts';
+import { charactersMax, type DocumentText, documentBytesMax } from './document-reader.ts';
 import { fetchFile } from './fetched-files.ts';
-import { readUpTo, sentBytesMax } from './files-of-calls.ts';
+import { isGone, readUpTo, sentBytesMax } from './files-of-calls.ts';
 import { pictureTokens } from './message-files.ts';
 import { quoted } from './quoted.ts';
 import { ThinkingError } from './thinking-error.ts';
@@ -132,7 +132,12 @@ async function asText(attempt: ThinkingAttempt, row: FileRow, to: AttachingTo): 
   const called = JSON.stringify(row.name);
   if (isPlainText(row.media_type)) {
     const bytes = await readUpTo(attempt, row, textBytesMax);
-    return `The file ${called}:\n${quoted(bytes.toString('utf8'), 'file')}`;
+    if (bytes === null) return isGone(row.name);
+    const whole = new TextDecoder().decode(bytes, { stream: true });
+    const text = whole.slice(0, charactersMax).toWellFormed();
+    const isCut = text.length < whole.length || bytes.length < Number(row.bytes);
+    if (isCut) log(attempt, `Of the file ${called} only its beginning is sent`);
+    return `The file ${called}${isCut ? ' (its beginning)' : ''}:\n${quoted(text, 'file')}`;
   }
   const read = await textOf(attempt, row, to);
   if ('fault' in read) {
@@ -169,7 +174,9 @@ async function readDocument(attempt: ThinkingAttempt, row: FileRow, signal: Abor
   const { fileBytes, documents } = attempt.parts;
   const release = await fileBytes.take(Number(row.bytes), signal);
   try {
-    return await documents.read(await readUpTo(attempt, row, documentBytesMax), signal);
+    const bytes = await readUpTo(attempt, row, documentBytesMax);
+    if (bytes === null) return { fault: 'it is not there any more' };
+    return await documents.read(bytes, signal);
   } finally {
     release();
   }

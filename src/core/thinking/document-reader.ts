@@ -14,8 +14,8 @@ const program = new URL(
 const processesMax = 2;
 const memoryMb = 256;
 const readingMs = 60_000;
-/** Characters of the text of one document. */
-const charactersMax = 200_000;
+/** Characters of the text of one document, and of a text. */
+export const charactersMax = 200_000;
 /** Bytes of one document. */
 export const documentBytesMax = 20 * 1024 * 1024;
 

@@ -4,9 +4,11 @@
  * gone, or for which the call has no room, is a line of text.
  */
 import type { AttachedFile, DialogueMessage, FileContent } from '../../adapters/models/model.ts';
+import { PlatformError } from '../../kernel/errors.ts';
 import type { FileRow } from '../files/files.ts';
 import { type ThinkingAttempt, userOf } from './attempt.ts';
 import { filesIn, inWords } from './message-files.ts';
+import { ThinkingError } from './thinking-error.ts';
 
 /** Bytes of all files of one call: providers take some 20 MB in a request. */
 export const sentBytesMax = 14 * 1024 * 1024;
@@ -42,6 +44,10 @@ export async function withFiles<T>(
     const contents = new Map<string, FileContent>();
     for (const row of sent.values()) {
       const read = await readUpTo(attempt, row, Number(row.bytes));
+      if (read === null) {
+        rows.delete(row.id);
+        continue;
+      }
       const about = { name: row.name, mediaType: row.media_type };
       contents.set(row.id, { ...about, base64: read.toString('base64') });
     }
@@ -89,7 +95,7 @@ function withGiven(
 
 const cannotSee = (model: string, name: string) =>
   `[${model} cannot see the file ${JSON.stringify(name)}]`;
-const isGone = (name: string) => `[The file ${JSON.stringify(name)} is not there any more.]`;
+export const isGone = (name: string) => `[The file ${JSON.stringify(name)} is not there any more.]`;
 const noRoom = (name: string) =>
   `[The file ${JSON.stringify(name)} is left out: the files of a request are too large together.]`;
 
@@ -136,18 +142,25 @@ function withShownFiles(
   });
 }
 
-/** The first bytes of a file. */
+/** The first bytes of a file; null where it is gone. Rejects with a ThinkingError, to be retried, where the storage fails. */
 export async function readUpTo(
   { parts }: ThinkingAttempt,
   row: FileRow,
   max: number,
-): Promise<Buffer> {
+): Promise<Buffer | null> {
   const pieces: Buffer[] = [];
   let length = 0;
-  for await (const piece of await parts.files.open(row)) {
-    pieces.push(piece as Buffer);
-    length += (piece as Buffer).length;
-    if (length >= max) break;
+  try {
+    for await (const piece of await parts.files.open(row)) {
+      pieces.push(piece as Buffer);
+      length += (piece as Buffer).length;
+      if (length >= max) break;
+    }
+  } catch (error) {
+    if (error instanceof PlatformError && error.code === 'not_found') return null;
+    parts.context.log.warn({ err: error, file_id: row.id }, 'a file cannot be read');
+    const message = `The file ${JSON.stringify(row.name)} cannot be read: the storage of files fails`;
+    throw new ThinkingError('upstream_unavailable', message, true);
   }
   return Buffer.concat(pieces).subarray(0, max);
 }

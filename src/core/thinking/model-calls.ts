@@ -290,10 +290,13 @@ async function callOnce(
   permitted: number,
 ): Promise<ModelTurn> {
   const { attempt, generation } = request;
+  const begun = { isAsked: false };
   try {
-    return await recordAnswer(request, call, permitted, await stream(request, call));
+    return await recordAnswer(request, call, permitted, await stream(request, call, begun));
   } catch (error) {
-    if (error instanceof ModelError) {
+    if (!(begun.isAsked || error instanceof ModelError)) {
+      await attempt.generations.endCall(call, notMade);
+    } else if (error instanceof ModelError) {
       const end = failedEnd(error, call);
       spend(request, call, end);
       const { isDialogue, isOfGuard } = generation;
@@ -304,8 +307,12 @@ async function callOnce(
   }
 }
 
-/** The answer of the model, whose text is passed on while it arrives. */
-async function stream(request: TurnRequest, call: BegunCall): Promise<ModelAnswer> {
+/** The answer of the model, whose text is passed on while it arrives. `begun` learns when the provider is asked. */
+async function stream(
+  request: TurnRequest,
+  call: BegunCall,
+  begun: { isAsked: boolean },
+): Promise<ModelAnswer> {
   const { attempt, generation, model, messages } = request;
   const settings = await settingsFor(attempt, model);
   const way = wayOf(request, settings);
@@ -316,11 +323,12 @@ async function stream(request: TurnRequest, call: BegunCall): Promise<ModelAnswe
   const { takesFiles } = way.taken;
   const onText = (text: string) => batches.add(text);
   try {
-    return await withFiles(attempt, { messages, model, takesFiles, signal }, (sent) =>
-      noted(attempt, model, settings, () =>
+    return await withFiles(attempt, { messages, model, takesFiles, signal }, (sent) => {
+      begun.isAsked = true;
+      return noted(attempt, model, settings, () =>
         attempt.parts.models.call({ ...callOfTurn(request, way, sent, call.output), onText }),
-      ),
-    );
+      );
+    });
   } finally {
     batches.end();
   }

@@ -3048,7 +3048,7 @@ export interface components {
             context_tokens?: number | null;
         };
         ToolRule: {
-            /** @description A pattern of skills: shop/*. */
+            /** @description A pattern of skills: shop/*; or agent/<id> for the tasks that this agent gets. */
             tools: string;
             /** @description JSONata over {arguments, user, calls, spent}; the rule decides where it is true. Left out, it decides about every call. */
             when?: string;
