@@ -11,7 +11,7 @@ import type { Generations } from './generations.ts';
 import type { History } from './history.ts';
 import { LoopError, type LoopResult, runLoop } from './loop.ts';
 import { askModel } from './model-calls.ts';
-import { dialogueFor, type PlannedTool, type RecordedGeneration } from './recorded-generation.ts';
+import type { PlannedTool, RecordedGeneration } from './recorded-generation.ts';
 import { releaseAnswer, releaseHeld } from './released.ts';
 import { requireScopes } from './run-agent.ts';
 import { takeSteering } from './steering.ts';
@@ -27,13 +27,8 @@ export async function answer(
 ): Promise<LoopResult> {
   const { parts, run, generations } = begun.attempt;
   const { guards } = begun;
-  const { models } = recorded;
   const released = await releaseHeld(begun, recorded);
-  const messages: readonly DialogueMessage[] = [
-    ...history.messages,
-    task,
-    ...dialogueFor({ messages: released, models }, begun.generation.call.model),
-  ];
+  const messages: readonly DialogueMessage[] = [...history.messages, task, ...released];
   const active: ActiveGeneration = {
     ...begun,
     results: resultsIn(messages),

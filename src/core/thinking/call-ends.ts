@@ -11,6 +11,7 @@ import {
   type ToolCall,
   type Usage,
 } from '../../adapters/models/model.ts';
+import type { Opaque } from '../../adapters/models/prompt.ts';
 import { sizeOfMessages, tokensOfBytes, tokensOfSize } from '../../adapters/models/text-size.ts';
 import { cleanText } from '../../kernel/text.ts';
 import { cutText } from './dialogue.ts';
@@ -92,11 +93,13 @@ export function normalized(
   const ids = new Set(
     earlier.flatMap((one) => (one.role === 'assistant' ? one.toolCalls.map(({ id }) => id) : [])),
   );
+  const renamed = new Map<string, string>();
   const last = message.toolCalls.length - 1;
   const toolCalls = message.toolCalls.map(({ id, name, input }, i) => {
     let own = cleanText(id.slice(0, 200));
     for (let tries = 0; own === '' || ids.has(own); tries++) own = `call_${step}_${i + tries}`;
     ids.add(own);
+    renamed.set(id, own);
     const isCut = cutAt !== null && isUnfinished(input, i === last);
     const isLong = Buffer.byteLength(input) > argumentsMax;
     const kept = isCut || isLong ? input.slice(0, isLong ? argumentsKept : undefined) : input;
@@ -105,7 +108,16 @@ export function normalized(
   });
   const { reasoning } = message;
   const thought = reasoning && { reasoning: { ...reasoning, text: cleanText(reasoning.text) } };
-  return { ...message, text: cleanText(message.text), toolCalls, ...thought };
+  const opaque = message.opaque as Opaque | undefined;
+  return { ...message, text: cleanText(message.text), toolCalls, ...thought, ...(opaque && { opaque: withIds(opaque, renamed) }) };
+}
+
+/** The parts of a turn name its calls by their ids. */
+function withIds({ model, parts }: Opaque, renamed: ReadonlyMap<string, string>): Opaque {
+  const own = parts.map((part) =>
+    part.type === 'tool-call' ? { ...part, id: renamed.get(part.id) ?? part.id } : part,
+  );
+  return { model, parts: own };
 }
 
 /** Appended to refused arguments; they make them invalid JSON. */

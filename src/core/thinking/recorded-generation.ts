@@ -69,8 +69,6 @@ export type HeldMessage =
 
 export interface RecordedGeneration {
   readonly messages: readonly DialogueMessage[];
-  /** The model of each answer. */
-  readonly models: ReadonlyMap<DialogueMessage, string>;
   readonly turns: number;
   /** The last summary of earlier messages, null where there is none. */
   readonly summary: Summary | null;
@@ -104,7 +102,6 @@ export function readGeneration(
   steered: ReadonlyMap<number, readonly DialogueMessage[]> = new Map(),
 ): RecordedGeneration {
   const messages: DialogueMessage[] = [];
-  const models = new Map<DialogueMessage, string>();
   const costs: PricedCall[] = [];
   const unanswered: Unanswered = new Map();
   const cuts = new Map<string, number>();
@@ -140,7 +137,6 @@ export function readGeneration(
     const { message: answer, isHeld } = withoutMark<AssistantMessage>(stored);
     messages.push(answer);
     if (isHeld) held.push({ n: call.n, message: answer, tool: null });
-    models.set(answer, call.name);
     const tools = new Map(
       rows
         .filter(({ kind, turn }) => kind === 'tool' && turn === call.turn)
@@ -171,7 +167,6 @@ export function readGeneration(
   const guarded = { held, guards: guards.map(guardStep) };
   return {
     messages,
-    models,
     turns,
     summary,
     ...guarded,
@@ -195,18 +190,6 @@ function guardStep({ n, name, call_id, guard }: StepOfGeneration): GuardStep {
 /** Whether a budget cut the answer: no other call that was made fails with this code. */
 function isBudgetCut({ error }: StepOfGeneration): boolean {
   return error !== null && (JSON.parse(error) as StepError).code === 'budget_exceeded';
-}
-
-/** The dialogue for a model: signed and provider-specific parts are kept only in its own answers. */
-export function dialogueFor(
-  { messages, models }: Pick<RecordedGeneration, 'messages' | 'models'>,
-  model: string,
-): DialogueMessage[] {
-  return messages.map((message) => {
-    if (message.role !== 'assistant' || models.get(message) === model) return message;
-    const { opaque: _opaque, reasoning: _reasoning, ...plain } = message;
-    return plain;
-  });
 }
 
 function leftTool({ status, digest, rule }: StepOfGeneration): LeftTool {

@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../../kernel/json.ts';
 import type { Effort, ModelCall } from '../model.ts';
-import type { Opaque } from '../prompt.ts';
+import { partsOfTurn } from '../prompt.ts';
 import { closedSchema, isObjectSchema } from './sent-schemas.ts';
 
 /** The part of an answer's tokens that a model may think with. */
@@ -77,6 +77,5 @@ function mayThink({ model, messages }: ThinkingCall): boolean {
   const exchange = messages.slice(1 + messages.findLastIndex(({ role }) => role === 'user'));
   const last = exchange.findLast((message) => message.role === 'assistant');
   if (last === undefined) return true;
-  const { model: own, parts } = (last.opaque ?? {}) as Partial<Opaque>;
-  return own === model && parts?.some(({ type }) => type === 'reasoning') === true;
+  return partsOfTurn(model, last).some(({ type }) => type === 'reasoning');
 }
