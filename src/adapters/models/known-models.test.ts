@@ -44,6 +44,11 @@ describe('settings that a model is known not to take', () => {
     ['anthropic/claude-opus-4-7', { temperature: 1 }, 'temperature', 'takes none'],
     ['anthropic/claude-opus-5-5', { effort: 'none' }, 'effort', 'low, medium'],
     ['anthropic/any', { temperature: 1.1 }, 'temperature', 'at most 1'],
+    ['gemini/gemini-2.5-pro', { effort: 'none' }, 'effort', 'minimal, low'],
+    ['gemini/gemini-2.0-flash', { effort: 'low' }, 'effort', 'takes none'],
+    ['xai/grok-4', { effort: 'high' }, 'effort', 'takes none'],
+    ['groq/llama-3.3-70b-versatile', { effort: 'high' }, 'effort', 'takes none'],
+    ['openai/ft:gpt-4o-2024-08-06:org::id', { effort: 'low' }, 'effort', 'takes none'],
   ])('%s: %j', (model, settings, field, words) => {
     expect(known.faultsOf(model, settings)).toEqual([
       { field, issue: expect.stringContaining(words) },
@@ -52,6 +57,15 @@ describe('settings that a model is known not to take', () => {
       `${model} does not take the ${field} that was asked for: it is left out`,
     ]);
   });
+});
+
+test.each([
+  ['groq/openai/gpt-oss-120b', false],
+  ['groq/a-model-of-tomorrow', false],
+  ['gemini/gemini-2.5-flash', true],
+  ['xai/grok-4', true],
+])('%s is held to a schema: %s', (model, isHeld) => {
+  expect(known.takenBy(model, {}, false).takesSchema).toBe(isHeld);
 });
 
 describe('chat completions with tools', () => {

@@ -33,12 +33,17 @@ export interface TakenSettings extends ChosenSettings {
   /** Most tokens of an answer. */
   readonly outputTokens: number;
   readonly thinking: Abilities['thinking'];
+  /** False where it is known to reason never. */
+  readonly mayReason: boolean;
   /** Sentences for the log: what the call is sent in place of the chosen settings. */
   readonly notes: readonly string[];
 }
 
 /** The highest temperature of the messages protocol. */
 const messagesTemperatureMax = 1;
+
+/** OpenAI's name of a fine-tuned model, which can what its base can. */
+const fineTuned = /(?<=^openai\/)ft:([^:]+):.*$/;
 
 export class KnownModels {
   readonly #operators: readonly OperatorAbilities[];
@@ -49,7 +54,8 @@ export class KnownModels {
 
   /** The operator's entries count first: that of the name, then the one that says most of it. */
   of(model: string): Abilities {
-    const builtIn = families.find(({ models }) => models.test(model));
+    const base = model.replace(fineTuned, '$1');
+    const builtIn = families.find(({ models }) => models.test(base));
     const own = this.#operators
       .filter((one) => matches(one.model, model))
       .sort((a, b) => a.model.length - b.model.length);
@@ -95,6 +101,7 @@ export class KnownModels {
       takesFiles: known.images ?? true,
       outputTokens: known.outputTokens ?? Infinity,
       thinking: known.thinking,
+      mayReason: known.reasons ?? known.efforts?.length !== 0,
       notes,
     };
   }

@@ -3,11 +3,12 @@
  * replaces it by `MODEL_ABILITIES` and `MODEL_PRICES`; `node scripts/missing-models.ts` says what is missing.
  *
  * Abilities are those that the providers document as of `tableDate`: developers.openai.com/api/docs/models and
- * platform.claude.com/docs/en/about-claude/models, with the pages of the models. There are only entries for OpenAI and
- * Anthropic, and for how Claude on Bedrock is told to think: another provider, such as a gateway, may translate what the model itself would refuse. A model that no entry
- * matches gets every setting.
+ * platform.claude.com/docs/en/about-claude/models, with the pages of the models; for Gemini, xAI, Groq and Mistral those of
+ * ai.google.dev, docs.x.ai, console.groq.com and docs.mistral.ai as of December 2025, so newer models of theirs are not
+ * listed. Another provider, such as a gateway, may translate what the model itself would refuse. A model that no entry matches
+ * gets every setting.
  *
- * Prices are what OpenAI and Anthropic ask for a million tokens at their standard rate, in dollars. Only models are listed
+ * Prices are what OpenAI, Anthropic and, for three models, Google ask for a million tokens at their standard rate, in dollars. Only models are listed
  * whose prices are certain; others have an unknown price until the operator sets it. A price that changes gets
  * another line with its first day, so that what is in here stays true for its time.
  *
@@ -15,7 +16,8 @@
  * platform.claude.com/docs/en/about-claude/pricing with the pages of the models, as of November 2026; before 2026
  * platform.openai.com/docs/pricing and docs.anthropic.com/en/docs/about-claude/pricing, as of November 2025. The first
  * day of a model is that of its release there, and an earlier one only where the release is known to be later.
- * GPT-5.6 Sol is missing: its price was a promotion until 21 November 2026, and what follows is not known here.
+ * The prices of Gemini 3, xAI, Groq, Mistral, Azure and Bedrock are not known here. Google's are those of texts, from
+ * December 2025 on. GPT-5.6 Sol is missing: its price was a promotion until 21 November 2026, and what follows is not known here.
  *
  * Anthropic's `cache_write` is that of entries of five minutes, which the platform asks for. OpenAI's is that of
  * entries of 30 minutes from GPT-5.6 on; before that it writes for free beside the input. Reasoning is billed as output
@@ -98,6 +100,28 @@ const claude: Abilities = {
   thinking: 'adaptive',
   contextTokens: 1_000_000,
   outputTokens: 128_000,
+};
+
+const gemini1: Abilities = {
+  ...plain,
+  ...seeing,
+  contextTokens: 1_048_576,
+  outputTokens: 8_192,
+};
+const gemini25: Abilities = {
+  ...seeing,
+  temperature: 'always',
+  thinking: 'budget',
+  reasons: true,
+  contextTokens: 1_048_576,
+  outputTokens: 65_536,
+};
+const grok: Abilities = { ...plain, ...seeing };
+const groq: Abilities = {
+  temperature: 'always',
+  images: false,
+  schema: false,
+  contextTokens: 131_072,
 };
 
 /** The first match counts. */
@@ -231,8 +255,47 @@ export const families: readonly ModelFamily[] = [
     efforts: ['none', ...upToMax],
     reasons: true,
   },
+  { models: /^gemini\/gemini-1\.5-pro/, ...gemini1, contextTokens: 2_097_152 },
+  { models: /^gemini\/gemini-(1\.5-flash|2\.0-flash(?!-thinking))/, ...gemini1 },
+  { models: /^gemini\/gemini-2\.5-pro/, ...gemini25, efforts: ['minimal', ...upToMax] },
+  { models: /^gemini\/gemini-2\.5-flash-lite/, ...gemini25, efforts: any, reasons: false },
+  {
+    models: /^gemini\/gemini-2\.5-flash(?!-image|-native|-preview-tts)/,
+    ...gemini25,
+    efforts: any,
+  },
   { models: /^gemini\/gemini-[12]/, thinking: 'budget', schema: true },
+  {
+    models: /^gemini\/gemini-3-(pro|flash)(-preview)?$/,
+    ...gemini25,
+    thinking: 'adaptive',
+  },
   { models: /^gemini\/gemini-/, thinking: 'adaptive', reasons: true, schema: true },
+  // It refuses an effort, although it always reasons.
+  { models: /^xai\/grok-4(-0709|-latest)?$/, ...grok, reasons: true, contextTokens: 256_000 },
+  { models: /^xai\/grok-4(-1)?-fast(-reasoning)?$/, ...grok, reasons: true },
+  { models: /^xai\/grok-4(-1)?-fast-non-reasoning$/, ...grok },
+  {
+    models: /^xai\/grok-3-mini/,
+    ...grok,
+    efforts: ['low', 'high'],
+    reasons: true,
+    images: false,
+    contextTokens: 131_072,
+  },
+  { models: /^xai\/grok-3/, ...grok, images: false, contextTokens: 131_072 },
+  {
+    models: /^groq\/openai\/gpt-oss-/,
+    ...groq,
+    efforts: byEffort,
+    reasons: true,
+    outputTokens: 65_536,
+  },
+  { models: /^groq\/llama-3\.3-70b-versatile$/, ...groq, efforts: [], outputTokens: 32_768 },
+  { models: /^groq\/llama-3\.1-8b-instant$/, ...groq, efforts: [], outputTokens: 131_072 },
+  // Of an answer that streams none can be held to a schema.
+  { models: /^groq\//, schema: false },
+  { models: /^mistral\/(mistral-large-24|codestral-25|pixtral-|open-mi)/, ...plain, schema: true },
   {
     models: /^bedrock\/.*anthropic\.claude-(3|(sonnet|opus)-4-20|(sonnet|opus|haiku)-4-[15])/,
     thinking: 'budget',
@@ -251,6 +314,7 @@ interface LongPrompts {
 }
 
 const openAiLong: LongPrompts = { over: 272_000, input: 2, output: 1.5 };
+const geminiLong: LongPrompts = { over: 200_000, input: 2, output: 1.5 };
 const haikuLong: LongPrompts = { over: 100_000, input: 5, output: 5 };
 
 /** The model, its first day, input, read from a cache, written to a cache, output. */
@@ -315,4 +379,7 @@ export const priceLines: readonly Line[] = [
   ['anthropic/claude-haiku-4-5', '2025-10-15', 1, 0.1, 1.25, 5],
   ['anthropic/claude-3-5-haiku', '2024-12-05', 0.8, 0.08, 1, 4],
   ['anthropic/claude-3-haiku', '2024-08-14', 0.25, 0.03, 0.3, 1.25],
+  ['gemini/gemini-2.5-pro', '2025-12-01', 1.25, 0.125, 1.25, 10, geminiLong],
+  ['gemini/gemini-2.5-flash', '2025-12-01', 0.3, 0.03, 0.3, 2.5],
+  ['gemini/gemini-2.5-flash-lite', '2025-12-01', 0.1, 0.01, 0.1, 0.4],
 ];

@@ -93,6 +93,20 @@ test.each([
   expect(lastBody().generationConfig.thinkingConfig).toEqual(config);
 });
 
+test.each([
+  ['none', 4_000],
+  ['high', 1_000],
+] as const)(
+  'no thinking is forbidden of a model that always thinks: %s',
+  async (effort, maxOutputTokens) => {
+    provider.script(answering('Hi.'));
+
+    await ask({ model: 'gemini/gemini-2.5-pro', thinking: 'budget', effort, maxOutputTokens });
+
+    expect(lastBody().generationConfig).not.toHaveProperty('thinkingConfig');
+  },
+);
+
 test('a schema is left out beside tools, where Gemini refuses it', async () => {
   provider.script(answering('{}'));
 
@@ -104,7 +118,8 @@ test('a schema is left out beside tools, where Gemini refuses it', async () => {
 test.each([
   [{ promptFeedback: { blockReason: 'SAFETY' } }, 'content-filter'],
   [{ candidates: [{ finishReason: 'PROHIBITED_CONTENT' }] }, 'content-filter'],
-  [{ candidates: [{ finishReason: 'MALFORMED_FUNCTION_CALL' }] }, 'other'],
+  [{ candidates: [{ finishReason: 'IMAGE_SAFETY' }] }, 'content-filter'],
+  [{ candidates: [{ finishReason: 'FINISH_REASON_UNSPECIFIED' }] }, 'other'],
 ])('an answer of %j ends with %s', async (body, finish) => {
   provider.script(() => ({ fault: { status: 200, body } }));
 
@@ -125,3 +140,21 @@ test.each([
 
   await expect(ask()).rejects.toMatchObject({ fault: 'unavailable', retryAfterMs: ms });
 });
+
+test.each(['MALFORMED_FUNCTION_CALL', 'OTHER', 'TOO_MANY_TOOL_CALLS'])(
+  'an answer that ends with %s was not finished, and has its usage',
+  async (finishReason) => {
+    const body = {
+      candidates: [{ content: { parts: [{ text: 'Half' }] }, finishReason }],
+      usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2 },
+    };
+    provider.script(() => ({ fault: { status: 200, body } }));
+
+    await expect(ask()).rejects.toMatchObject({
+      fault: 'unavailable',
+      message: expect.stringContaining(finishReason),
+      text: 'Half',
+      usage: { prompt: 7, completion: 2 },
+    });
+  },
+);

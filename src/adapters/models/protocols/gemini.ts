@@ -42,10 +42,14 @@ function declarationOf({ name, description, parameters }: ModelCall['tools'][num
   return { name, description, parametersJsonSchema: parameters };
 }
 
-function thinkingOf({ effort, thinking, maxOutputTokens }: ModelCall): Json | undefined {
+/** It always thinks. */
+const alwaysThinks = /^gemini\/gemini-2\.5-pro/;
+
+function thinkingOf({ model, effort, thinking, maxOutputTokens }: ModelCall): Json | undefined {
   if (effort === undefined) return undefined;
   if (thinking === 'adaptive') return { thinkingLevel: threeLevels[effort] };
-  return { thinkingBudget: effort === 'none' ? 0 : thoughtsOf(effort, maxOutputTokens) };
+  const thinkingBudget = effort === 'none' ? 0 : thoughtsOf(effort, maxOutputTokens);
+  return thinkingBudget === 0 && alwaysThinks.test(model) ? undefined : { thinkingBudget };
 }
 
 function contentsOf({ model, messages, thinking }: ModelCall): Json[] {
