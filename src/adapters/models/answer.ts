@@ -48,6 +48,7 @@ export class AnswerSoFar {
   readonly #order: OpaquePart[] = [];
   readonly #spent = { written: 0, reasoning: 0, toolInputs: 0 };
   readonly #pictures: string[] = [];
+  #parts = 0;
   #callsBegun = 0;
   #seenBytes = 0;
   #textBytes = 0;
@@ -70,6 +71,11 @@ export class AnswerSoFar {
   /** UTF-8 bytes of all parts that were taken. */
   get seenBytes(): number {
     return this.#seenBytes;
+  }
+
+  /** The number of parts, and pieces of parts, that have arrived. */
+  get parts(): number {
+    return this.#parts;
   }
 
   /** Throws an ExcessError, as the other methods that take a part. */
@@ -96,6 +102,7 @@ export class AnswerSoFar {
   /** Counts a call of a tool that has begun. */
   beginCall(): void {
     this.#callsBegun += 1;
+    this.#parts += 1;
     if (this.#callsBegun > answerBounds.toolCalls) {
       throw new ExcessError(`${answerBounds.toolCalls} calls of tools`);
     }
@@ -121,6 +128,7 @@ export class AnswerSoFar {
   takePicture(base64: string): void {
     if (base64 === '' || this.#pictures.includes(base64)) return;
     this.#pictures.push(base64);
+    this.#parts += 1;
     const characters = this.#pictures.reduce((sum, { length }) => sum + length, 0);
     if (this.#pictures.length > answerBounds.pictures) {
       throw new ExcessError(`${answerBounds.pictures} pictures`);
@@ -146,6 +154,7 @@ export class AnswerSoFar {
   }
 
   #spend(what: keyof typeof nameOf, text: string): void {
+    if (text !== '') this.#parts += 1;
     this.#seenBytes += Buffer.byteLength(text);
     this.#spent[what] += text.length;
     if (this.#spent[what] > answerBounds[what]) {

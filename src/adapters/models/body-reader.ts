@@ -8,8 +8,8 @@ import { type AnswerSoFar, ExcessError } from './answer.ts';
 import { kindIn, retryDelayIn, statusIn } from './error-body.ts';
 import { EventDataReader } from './event-data.ts';
 import { EventFrameReader, eventFrameType } from './event-frames.ts';
-import { isKeepAlive, isPing } from './keep-alive.ts';
-import { type AnswerReader, type Protocol, ProtocolError } from './protocol.ts';
+import { hasPiece, isPing } from './keep-alive.ts';
+import { type AnswerReader, type AnswerState, type Protocol, ProtocolError } from './protocol.ts';
 import type { WireFault } from './wire.ts';
 
 /** The most bytes that a response body may have. */
@@ -145,9 +145,11 @@ export class BodyReader {
     const { reader, answer } = this.#sink;
     const wasBegun = this.#isBegun && this.#document === null;
     this.#isBegun ||= !isPing(event);
-    const before = answer.seenBytes;
+    const before = { ...reader.state, parts: answer.parts };
     const message = reader.take(event);
-    if (answer.seenBytes > before || !isKeepAlive(event)) this.#parts += 1;
+    if (answer.parts > before.parts || hasPiece(event) || isAhead(reader.state, before)) {
+      this.#parts += 1;
+    }
     if (message === null) this.#isOver = reader.state.isOver;
     else this.#fail(this.#faultOf(message, event, wasBegun ? null : statusIn(event)));
   }
@@ -164,4 +166,15 @@ export class BodyReader {
     this.#isOver = true;
     this.#onFault(fault);
   }
+}
+
+/** Whether the events say more than before about the call. */
+function isAhead(now: AnswerState, before: AnswerState): boolean {
+  return (
+    now.isBegun !== before.isBegun ||
+    now.ending !== before.ending ||
+    now.reasoning?.text !== before.reasoning?.text ||
+    now.usage.prompt !== before.usage.prompt ||
+    now.usage.completion !== before.usage.completion
+  );
 }

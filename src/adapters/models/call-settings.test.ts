@@ -28,6 +28,7 @@ function ask(model: string, changes: Partial<ModelCall> = {}) {
     model,
     settings: {
       apiKey: 'key',
+      protocol: model.startsWith('azure/') ? 'chat' : null,
       baseUrl: model.startsWith('anthropic/') ? provider.anthropicBaseUrl : provider.openaiBaseUrl,
     },
     system: '',
@@ -52,6 +53,15 @@ async function failureOf(call: Promise<unknown>): Promise<ModelError> {
     (error: ModelError) => error,
   );
 }
+
+test.each<[string, Partial<ModelCall>, string]>([
+  ['azure/o3', {}, 'max_completion_tokens'],
+  ['azure/our-deployment', { effort: 'low' }, 'max_completion_tokens'],
+  ['azure/our-deployment', {}, 'max_tokens'],
+  ['ollama/o3', { effort: 'low' }, 'max_tokens'],
+])('the tokens of an answer of %s (%o) are its %s', async (model, changes, field) => {
+  expect(await bodySent(model, changes)).toHaveProperty(field, 4_000);
+});
 
 describe('the effort', () => {
   test.each(['openai/some-model', 'ollama/some-model', 'openai/o3'])(

@@ -35,15 +35,19 @@ const statusOfKind: ReadonlyMap<unknown, number> = new Map([
   ['throttlingException', 429],
   ['internalServerException', 500],
   ['modelStreamErrorException', 500],
+  ['modelErrorException', 424],
+  ['modelTimeoutException', 408],
   ['serviceUnavailableException', 503],
 ]);
 
-/** What an error body says of the error beside its message: its code, type and parameter; empty without any. */
+/** What an error body says of the error beside its message: its code, type, parameter and reasons; empty without any. */
 export function kindIn(error: unknown): string {
   const body = objectOf(Array.isArray(error) ? error[0] : error);
   const inner = body === null ? null : (errorIn(body) ?? body);
   const kinds = ['code', 'type', 'param', 'status'].map((name) => inner?.[name]);
-  return kinds.filter((kind) => typeof kind === 'string').join(' ');
+  const details = Array.isArray(inner?.['details']) ? inner['details'].slice(0, 10) : [];
+  const reasons = details.map((detail) => objectOf(detail)?.['reason']);
+  return [...kinds, ...reasons].filter((kind) => typeof kind === 'string').join(' ');
 }
 
 /** The delay of Google's `RetryInfo` among the details of an error, such as `7s`; empty without any. */

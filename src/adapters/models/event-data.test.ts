@@ -19,6 +19,12 @@ test.each([1, 2, 3, 7, 1_000])('events are complete in chunks of %i characters',
   expect(dataOf(text, size)).toEqual(['one', 'two', 'a\nb', 'last']);
 });
 
+test.each([1, 2, 3, 1_000])('lines may end with CR alone, in chunks of %i characters', (size) => {
+  const text = 'event: a\rdata: one\r\rdata: two\r\n\r\ndata: three\r\r';
+
+  expect(dataOf(text, size)).toEqual(['one', 'two', 'three']);
+});
+
 test('only the first space after the colon is removed', () => {
   expect(dataOf('data:  two\n\n', 100)).toEqual([' two']);
 });

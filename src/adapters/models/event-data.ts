@@ -13,19 +13,23 @@ const eventCharactersMax = 8 * 1024 * 1024;
 export class EventDataReader {
   /** The line that has not ended. */
   #open = '';
+  /** Whether the last character was a CR, whose LF may follow. */
+  #endsWithCr = false;
   /** The data lines of the event that has not ended. */
   #data: string[] = [];
   #characters = 0;
 
   /** The data of the events that end in this chunk. Throws a RangeError on an event that is too long. */
   push(text: string): string[] {
-    const lines = text.split('\n');
+    const rest = this.#endsWithCr && text.startsWith('\n') ? text.slice(1) : text;
+    if (text !== '') this.#endsWithCr = text.endsWith('\r');
+    const lines = rest.includes('\r') ? rest.split(/\r\n|\n|\r/) : rest.split('\n');
     lines[0] = this.#open + (lines[0] ?? '');
     this.#open = lines.pop() ?? '';
     const events: string[] = [];
     for (const line of lines) {
       this.#characters += line.length;
-      const event = this.#takeLine(line.endsWith('\r') ? line.slice(0, -1) : line);
+      const event = this.#takeLine(line);
       if (event !== null) events.push(event);
     }
     if (this.#characters + this.#open.length > eventCharactersMax) {
@@ -36,7 +40,7 @@ export class EventDataReader {
 
   /** The data of a last event without its closing blank line; null when there is none. */
   rest(): string | null {
-    this.#takeLine(this.#open.replace(/\r$/, ''));
+    this.#takeLine(this.#open);
     this.#open = '';
     return this.#takeEvent();
   }

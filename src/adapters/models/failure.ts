@@ -88,24 +88,45 @@ const tooLong =
 /** In those about the model itself: it is unknown, retired or not for this account. */
 const aboutModel = /\bmodels?\b|\bmodel_/i;
 
-/** Usage is zero where the status says that the provider did no work. */
+/** In those that mean the key, of providers that answer 400 for it. */
+const aboutKey =
+  /\bapi_key_invalid\b|\binvalid_api_key\b|\b(incorrect|invalid) api key\b|\bapi key (not valid|expired)\b/i;
+/** In those of a filter of the prompt, as Azure's. */
+const filtered = /\bcontent_filter\b|\bcontent_policy_violation\b|\bcontent management policy\b/i;
+/** In those of accounts without money, which no waiting mends. */
+const unpaid = /\binsufficient_quota\b|\bbilling_hard_limit|\bcredit balance is too low\b/i;
+/** A 429 for one request that asks for more than the account may in a minute. */
+const beyondRate = /\brequest too large\b/i;
+
+/** Statuses after which a retry may succeed; 424 is Bedrock's for a failure of the model. */
+const passing: ReadonlySet<number> = new Set([408, 409, 424, 425, 429]);
+
+/** Usage is zero where none was reported, and the status says that the provider did no work. */
 function failureOfStatus(
   { status, headers, message, errorKind, retryDelay }: Extract<WireFault, { kind: 'status' }>,
-  { access, name }: FailedCall,
+  { access, name, usage: reported }: FailedCall,
   clock: Clock,
 ): ModelError {
   const { provider } = access;
   const says = message.trim() === '' ? '' : `: ${safe(message, access)}`;
   const model = JSON.stringify(name.slice(0, 200));
-  const refuses = refusedPart(status, `${errorKind} ${message}`, name);
+  const error = `${errorKind} ${message}`;
+  const refuses = refusedPart(status, error, name);
+  const isReported = (reported.prompt ?? reported.completion) !== null;
+  const usage = isReported ? reported : nothingSpent;
+  const isDeclined = status === 400 && filtered.test(error);
   const refused = (sentence: string) =>
-    new ModelError('refused', `The provider ${provider} ${sentence}`, { refuses });
-  if (status === 401 || status === 403) {
+    new ModelError('refused', `The provider ${provider} ${sentence}`, {
+      refuses: isDeclined ? null : refuses,
+      isDeclined,
+      usage,
+    });
+  if (status === 401 || status === 403 || (status === 400 && aboutKey.test(error))) {
     // The provider's message may quote part of the key.
     return new ModelError(
       'credentials',
       `The provider ${provider} does not accept the credentials (${status}); ${howToSetKey(access)}`,
-      { refuses },
+      { refuses: 'model', usage },
     );
   }
   if (status < 400) {
@@ -114,10 +135,10 @@ function failureOfStatus(
   if (status === 404) {
     return refused(`knows no model ${model}, or its base url is wrong (404)${says}`);
   }
-  if (status === 408 || status === 409 || status === 429 || status >= 500) {
+  if (status >= 500 || (passing.has(status) && refuses === null)) {
     return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
       retryAfterMs: retryAfterOf(headers, clock.now(), retryDelay),
-      usage: lateStatuses.has(status) ? nothingReported : nothingSpent,
+      usage: lateStatuses.has(status) && !isReported ? nothingReported : usage,
       isRateLimited: status === 429,
     });
   }
@@ -134,8 +155,12 @@ function refusedPart(status: number, error: string, model: string): RefusedPart 
     case 403:
     case 404:
       return 'model';
+    case 429:
+      if (beyondRate.test(error)) return 'length';
+      return unpaid.test(error) ? 'model' : null;
     case 400:
     case 422:
+      if (unpaid.test(error)) return 'model';
       if (tooLong.test(error)) return 'length';
       if (unsupported.test(error)) return 'setting';
       return aboutModel.test(error) || error.includes(model) ? 'model' : null;

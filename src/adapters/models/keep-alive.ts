@@ -16,28 +16,18 @@ const pings: ReadonlySet<unknown> = new Set([
 /** Whether the event says nothing, and is no beginning of an answer either. */
 export const isPing = ({ type }: Json): boolean => pings.has(type);
 
-/** Whether the event has no part of the answer, no reason of its end and no usage. */
-export function isKeepAlive(event: Json): boolean {
-  if (isPing(event)) return true;
-  const { type, choices, delta, usage, error } = event;
-  if (!isEmpty(usage) || !isEmpty(error)) return false;
-  if (typeof delta === 'string') return delta === '';
-  if (type === 'content_block_delta') return hasNothing(objectOf(delta) ?? {}, 'type');
-  return Array.isArray(choices) && choices.every((choice) => saysNothing(objectOf(choice) ?? {}));
+/** Whether the event has a piece of what the model writes, also one that is not kept, such as reasoning beyond its bound. */
+export function hasPiece({ choices, delta }: Json): boolean {
+  if (typeof delta === 'string') return delta !== '';
+  return Array.isArray(choices) && choices.some((choice) => says(objectOf(choice)?.['delta']));
 }
 
-/** Servers send `choices` with an empty delta, or with the role alone, while the model works. */
-function saysNothing({ delta, message, finish_reason, usage }: Json): boolean {
-  return (
-    isEmpty(finish_reason) &&
-    isEmpty(usage) &&
-    isEmpty(message) &&
-    hasNothing(objectOf(delta) ?? {}, 'role')
+/** Servers send an empty delta, or one with the role alone, while the model works. */
+function says(delta: unknown): boolean {
+  return Object.entries(objectOf(delta) ?? {}).some(
+    ([name, value]) => name !== 'role' && !isEmpty(value),
   );
 }
-
-const hasNothing = (fields: Json, besides: string) =>
-  Object.entries(fields).every(([name, value]) => name === besides || isEmpty(value));
 
 function isEmpty(value: unknown): boolean {
   if (value == null || value === '') return true;

@@ -197,6 +197,25 @@ test.each(chats)('%s: calls whose names arrive late are kept apart', async (mode
   ]);
 });
 
+test.each(chats)('%s: calls that all have the index 0 are kept apart', async (model) => {
+  const { message } = await answerTo(model, (response) =>
+    response.end(
+      sse(
+        made({ index: 0, id: 'a', function: { name: 'one', arguments: '{"x"' } }),
+        made({ index: 0, function: { arguments: ':1}' } }),
+        made({ index: 0, id: 'b', function: { name: 'two', arguments: '' } }),
+        made({ index: 0, id: 'b', function: { arguments: '{"y":2}' } }),
+        madeEnd,
+      ),
+    ),
+  );
+
+  expect(message.toolCalls).toEqual([
+    { id: 'a', name: 'one', input: '{"x":1}' },
+    { id: 'b', name: 'two', input: '{"y":2}' },
+  ]);
+});
+
 test.each(chats)('%s: endless arguments are refused, also without a name', async (model) => {
   const piece = { index: 0, id: 'a', function: { arguments: 'x'.repeat(1_000_000) } };
 
@@ -255,6 +274,55 @@ test.each(chats)('%s: a complete answer needs no finish reason', async (model) =
     finish: 'tool-calls',
   });
   await expect(done({ choices: [] })).rejects.toMatchObject({ fault: 'unavailable' });
+});
+
+test.each(
+  chats.flatMap((model) =>
+    ['error', 'abort', 'insufficient_system_resource'].map((reason) => [model, reason] as const),
+  ),
+)('%s: an answer that ends with %s was not finished', async (model, finish_reason) => {
+  const call = made({ index: 0, id: 'a', function: { name: 'one', arguments: '' } });
+  const end = { choices: [{ index: 0, delta: { content: 'Half' }, finish_reason }] };
+  const counted = { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2 } };
+
+  const answered = answerTo(model, (response) => response.end(sse(call, end, counted)));
+
+  await expect(answered).rejects.toMatchObject({
+    fault: 'unavailable',
+    message: expect.stringContaining(finish_reason),
+    text: 'Half',
+    usage: { prompt: 5, completion: 2 },
+  });
+});
+
+test.each(chats)('%s: an error that names a status keeps the usage beside it', async (model) => {
+  const usage = { prompt_tokens: 5, completion_tokens: 2 };
+  const failed = { error: { code: 503, message: 'overloaded' }, usage };
+
+  const answered = answerTo(model, (response) => response.end(sse(failed)));
+
+  await expect(answered).rejects.toMatchObject({
+    fault: 'unavailable',
+    message: expect.stringContaining('answered 503'),
+    usage: { prompt: 5, completion: 2 },
+  });
+});
+
+test.each(chats)('%s: model_length is the limit of tokens', async (model) => {
+  const end = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'model_length' }] };
+
+  expect(await answerTo(model, (response) => response.end(sse(end)))).toMatchObject({
+    message: { text: 'Hi.' },
+    finish: 'length',
+  });
+});
+
+test.each(chats)('%s: a refusal needs no finish reason', async (model) => {
+  const refused = { choices: [{ index: 0, delta: { refusal: 'I cannot.' } }] };
+
+  const answered = answerTo(model, (response) => response.end(`${sse(refused)}data: [DONE]\n\n`));
+
+  expect(await answered).toMatchObject({ message: { text: 'I cannot.' }, finish: 'refusal' });
 });
 
 test.each(chats)('%s: events without data are keep-alives', async (model) => {

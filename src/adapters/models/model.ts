@@ -144,6 +144,8 @@ export interface ModelCall {
   readonly mustAnswer?: boolean | undefined;
   readonly temperature?: number | undefined;
   readonly effort?: Effort | undefined;
+  /** Whether the model may reason; it may by default. */
+  readonly mayReason?: boolean | undefined;
   /** How a model of messages is told its effort; as a number of tokens by default. */
   readonly thinking?: ThinkingForm | undefined;
   /** The longest time until the first byte of the answer; the adapter's own bound by default. */

@@ -269,8 +269,34 @@ describe.each(kinds)('%s', (kind) => {
     [{ status: 302, headers: { location: '/' } }, { fault: 'refused' }, 'redirects'],
     [
       { status: 400, body: [{ error: { code: 400, message: 'API key not valid' } }] },
-      { fault: 'refused' },
-      'API key not valid',
+      { fault: 'credentials', refuses: 'model' },
+      'does not accept the credentials (400)',
+    ],
+    [
+      { status: 400, body: { error: 'Incorrect API key provided: xa***y.' } },
+      { fault: 'credentials', refuses: 'model' },
+      'does not accept the credentials (400)',
+    ],
+    [
+      { status: 400, body: { error: { code: 'content_filter', message: 'It was filtered.' } } },
+      { fault: 'refused', isDeclined: true },
+      'It was filtered.',
+    ],
+    [{ status: 424, body: { message: 'The model failed.' } }, { fault: 'unavailable' }, '424'],
+    [
+      { status: 429, body: { error: { message: 'Request too large for m on tokens per min' } } },
+      { fault: 'refused', refuses: 'length', isRateLimited: false },
+      'Request too large',
+    ],
+    [
+      { status: 429, body: { error: { code: 'insufficient_quota', message: 'No money.' } } },
+      { fault: 'refused', refuses: 'model', isRateLimited: false },
+      'No money.',
+    ],
+    [
+      { status: 429, body: { message: 'Too many tokens, please wait before trying again.' } },
+      { fault: 'unavailable', isRateLimited: true },
+      'Too many tokens',
     ],
     [{ status: 409 }, { fault: 'unavailable', retryAfterMs: null }, '409'],
     [{ status: 500 }, { fault: 'unavailable', retryAfterMs: null }, 'scripted 500'],

@@ -34,6 +34,8 @@ export class ProviderModels implements Models {
   readonly #clock: Clock;
   readonly #silence: SilenceLimits;
   readonly #onCall: OnCall;
+  /** Models that have refused to be asked for their reasoning, with their addresses. */
+  readonly #unreasoning = new Set<string>();
 
   constructor({ clock, silence, onCall = () => {} }: ModelsOptions) {
     this.#clock = clock;
@@ -46,7 +48,7 @@ export class ProviderModels implements Models {
     const report = (outcome: 'answered' | ModelFault) =>
       this.#onCall({ outcome, tookMs: this.#clock.monotonic() - startedAt });
     try {
-      const answer = await this.#makeCall(call);
+      const answer = await this.#ask(call);
       report('answered');
       return answer;
     } catch (error) {
@@ -57,6 +59,21 @@ export class ProviderModels implements Models {
 
   countUnmade(fault: ModelFault): void {
     this.#onCall({ outcome: fault, tookMs: 0 });
+  }
+
+  /** A model that refuses to be asked for its reasoning is asked without, now and later. */
+  async #ask(call: ModelCall): Promise<ModelAnswer> {
+    const key = `${call.model} ${call.settings?.baseUrl}`;
+    const plain = { ...call, mayReason: false };
+    if (this.#unreasoning.has(key)) return await this.#makeCall(plain);
+    try {
+      return await this.#makeCall(call);
+    } catch (error) {
+      if (call.mayReason === false || !refusesReasoning(error)) throw error;
+      if (this.#unreasoning.size >= unreasoningMax) this.#unreasoning.clear();
+      this.#unreasoning.add(key);
+      return await this.#makeCall(plain);
+    }
   }
 
   async #makeCall(call: ModelCall): Promise<ModelAnswer> {
@@ -86,7 +103,7 @@ export class ProviderModels implements Models {
     }
     const seenBytes = answer.seenBytes + Buffer.byteLength(state.reasoning?.text ?? '');
     const failed = { access, name, text: answer.text(), usage, seenBytes };
-    throw failureOf(wire.fault ?? { kind: 'malformed', detail: endedEarly }, failed, this.#clock);
+    throw failureOf(faultOf(wire.fault, state), failed, this.#clock);
   }
 }
 
@@ -110,6 +127,22 @@ function requestOf(
   }
 }
 
+const unreasoningMax = 1_000;
+
+/** OpenAI: "Encrypted content is not supported with this model." */
+function refusesReasoning(error: unknown): boolean {
+  if (!(error instanceof ModelError) || error.fault !== 'refused') return false;
+  return /\bencrypted[ _.]content\b.*\b(not support|unsupported)/i.test(error.message);
+}
+
+/** Why an answer is not whole. */
+function faultOf(fault: WireFault | null, { givenUp }: AnswerState): WireFault {
+  if (givenUp !== null && (fault === null || lateFaults.has(fault.kind))) {
+    return { kind: 'failed', message: `it gave the answer up for ${JSON.stringify(givenUp)}` };
+  }
+  return fault ?? { kind: 'malformed', detail: endedEarly };
+}
+
 const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
   'lost',
   'silent',
@@ -124,5 +157,6 @@ function isWhole(
   fault: WireFault | null,
   state: AnswerState,
 ): state is AnswerState & { ending: Ending } {
-  return (fault === null || lateFaults.has(fault.kind)) && state.ending !== null;
+  if (state.ending === null || state.givenUp !== null) return false;
+  return fault === null || lateFaults.has(fault.kind);
 }

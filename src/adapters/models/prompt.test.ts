@@ -5,6 +5,7 @@ import {
   acceptableName,
   type Opaque,
   partsOfTurn,
+  spokenPartsOf,
 } from './prompt.ts';
 
 const model = 'anthropic/claude';
@@ -76,4 +77,23 @@ test.each([
     { type: 'text', text: 'one' },
     { type: 'tool-call' },
   ]);
+});
+
+test('texts of white space, and reasoning that nothing follows, are left out for providers that refuse them', () => {
+  const signed = { anthropic: { signature: 's' } };
+  const said = (text: string, toolCalls = [call]) => {
+    const opaque: Opaque = {
+      model,
+      parts: [
+        { type: 'reasoning', text: 'Hm.', signed },
+        { type: 'text', length: text.length },
+        ...toolCalls.map(({ id }) => ({ type: 'tool-call', id }) as const),
+      ],
+    };
+    return spokenPartsOf(model, { role: 'assistant', text, toolCalls, opaque });
+  };
+
+  expect(said('\n\n').map(({ type }) => type)).toEqual(['reasoning', 'tool-call']);
+  expect(said(' Hi.').map(({ type }) => type)).toEqual(['reasoning', 'text', 'tool-call']);
+  expect(said('\n', [])).toEqual([]);
 });

@@ -2,6 +2,7 @@
  * The turns of a dialogue in the order of their parts, in a form that providers accept. Pure. A model may invent names,
  * ids and arguments of tool calls that providers reject in a later request, which would end the dialogue.
  */
+import { createHash } from 'node:crypto';
 import { isObject, type Json } from '../../kernel/json.ts';
 import { jsonTextFault } from '../../kernel/text.ts';
 import type { AssistantMessage, DialogueMessage, FileContent, ToolCall } from './model.ts';
@@ -78,6 +79,17 @@ export function partsOfTurn(model: string, message: AssistantMessage): TurnPart[
   return parts;
 }
 
+/** The parts of a turn for a provider that refuses texts of white space, and reasoning that nothing follows. */
+export function spokenPartsOf(model: string, message: AssistantMessage): TurnPart[] {
+  const parts = partsOfTurn(model, message).filter(
+    (part) => part.type !== 'text' || part.text.trim() !== '',
+  );
+  return parts.slice(0, 1 + parts.findLastIndex(({ type }) => type !== 'reasoning'));
+}
+
+/** A text of the user or of a tool for such a provider. */
+export const spokenText = (text: string): string => (text.trim() === '' ? '(empty)' : text);
+
 function plainPartsOf({ text, toolCalls }: AssistantMessage): TurnPart[] {
   const calls = toolCalls.map((call): TurnPart => ({ type: 'tool-call', call, signed: undefined }));
   return text === '' ? calls : [{ type: 'text', text, signed: undefined }, ...calls];
@@ -128,6 +140,12 @@ export const dataUrl = ({ mediaType, base64 }: FileContent) => `data:${mediaType
 
 export function acceptableName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || '_';
+}
+
+/** An id of so many characters at most: itself, or one that is as unique. */
+export function boundedId(id: string, max: number): string {
+  if (id.length <= max) return id;
+  return `call_${createHash('sha256').update(id).digest('hex').slice(0, 24)}`;
 }
 
 /** The call may be of another provider's model, with another form of ids. */

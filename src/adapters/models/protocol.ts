@@ -42,6 +42,8 @@ export interface AnswerState {
   isBegun: boolean;
   /** Why the answer ended; null until the provider said that it is complete. */
   ending: Ending | null;
+  /** The provider's reason for an end before the answer was finished; else null. */
+  givenUp: string | null;
   /** Whether no further event can follow. */
   isOver: boolean;
 }
@@ -52,8 +54,25 @@ export function nothingRead(): AnswerState {
     reasoning: null,
     isBegun: false,
     ending: null,
+    givenUp: null,
     isOver: false,
   };
+}
+
+/** In the reasons of servers that gave an answer up: `error`, `abort`, `malformed_tool_use`. */
+const failing = /error|abort|cancel|fail|insufficient|interrupt|malformed|overload|time_?d?_?out/i;
+
+/**
+ * Takes the reason for which an answer ended: how it ended, or that its provider gave it up. A reason that is not known is
+ * accepted where it does not name a failure.
+ */
+export function takeEnding(
+  state: AnswerState,
+  reason: string,
+  ending: Ending | undefined = undefined,
+): void {
+  if (ending === undefined && failing.test(reason)) state.givenUp = reason;
+  state.ending = ending ?? 'other';
 }
 
 /**

@@ -6,6 +6,8 @@ import { Readable } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { AnswerSoFar } from './answer.ts';
 import { chat } from './protocols/chat.ts';
+import { converse } from './protocols/converse.ts';
+import { gemini } from './protocols/gemini.ts';
 import { messages } from './protocols/messages.ts';
 import { Wire, type WireFault } from './wire.ts';
 import type { TimeLimits } from './wire-timers.ts';
@@ -143,6 +145,14 @@ describe('an exchange in which nothing but keep-alives arrives', () => {
     ['pings', messages, [ping]],
     ['pings while it thinks', messages, [begun, ping]],
     ['deltas without text', messages, [begun, emptyDelta]],
+    ['events of unknown kinds', messages, [begun, 'data: {"type":"new"}\n\n']],
+    ['the same usage', chat, ['data: {"choices":[],"usage":{"prompt_tokens":5}}\n\n']],
+    [
+      'parts of no text',
+      gemini,
+      [`data: {"candidates":[{"content":{"parts":[{"text":""}]}}]}\n\n`],
+    ],
+    ['events without a delta', converse, ['data: {"type":"messageStart","role":"assistant"}\n\n']],
   ])('ends after its bound: %s', async (_, protocol, pieces) => {
     // The silence is never as long as these limits.
     const brief = { ...limits, firstTokenMs: 200, keepAliveMs: 300 };

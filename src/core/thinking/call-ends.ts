@@ -109,7 +109,13 @@ export function normalized(
   const { reasoning } = message;
   const thought = reasoning && { reasoning: { ...reasoning, text: cleanText(reasoning.text) } };
   const opaque = message.opaque as Opaque | undefined;
-  return { ...message, text: cleanText(message.text), toolCalls, ...thought, ...(opaque && { opaque: withIds(opaque, renamed) }) };
+  return {
+    ...message,
+    text: cleanText(message.text),
+    toolCalls,
+    ...thought,
+    ...(opaque && { opaque: withIds(opaque, renamed) }),
+  };
 }
 
 /** The parts of a turn name its calls by their ids. */

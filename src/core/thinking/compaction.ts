@@ -26,7 +26,6 @@ import {
   turnsBefore,
 } from './compaction-plan.ts';
 import { askInOrder, unpriced } from './fallbacks.ts';
-import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import { awaitMoment, noted } from './pace/paced-calls.ts';
 import { quoted, quotingRule } from './quoted.ts';
@@ -134,7 +133,7 @@ async function summarizeWith(
     const text = { system, prompt };
     const sends = generation.keepsPrompts
       ? await promptFrom(attempt, model, async (settings) => (tokens) => ({
-          ...callOfSummary(generation, model, settings, text),
+          ...callOfSummary(active, model, settings, text),
           maxOutputTokens: tokens,
         }))
       : undefined;
@@ -155,7 +154,7 @@ interface SummaryText {
 }
 
 function callOfSummary(
-  generation: Generation,
+  { attempt, generation }: ActiveGeneration,
   model: string,
   settings: ProviderSettings | undefined,
   { system, prompt }: SummaryText,
@@ -169,21 +168,23 @@ function callOfSummary(
     // The agent's settings are for its answers, and not every model accepts them.
     temperature: undefined,
     effort: undefined,
+    mayReason: attempt.parts.known.takenBy(model, {}, false).mayReason,
     tools: [],
     messages: [{ role: 'user', text: prompt }],
   };
 }
 
 async function call(
-  { attempt, generation }: ActiveGeneration,
+  active: ActiveGeneration,
   begun: BegunCall,
   text: SummaryText,
 ): Promise<ModelAnswer> {
+  const { attempt, generation } = active;
   try {
     const settings = await settingsFor(attempt, begun.model);
     return await noted(attempt, begun.model, settings, () =>
       attempt.parts.models.call({
-        ...callOfSummary(generation, begun.model, settings, text),
+        ...callOfSummary(active, begun.model, settings, text),
         maxOutputTokens: begun.output,
         onText() {},
       }),

@@ -60,6 +60,7 @@ export function callOfTurn(
     temperature: taken.temperature,
     effort: taken.effort,
     thinking: taken.thinking,
+    mayReason: taken.mayReason,
     schema: taken.takesSchema ? generation.call.schema : undefined,
     model,
     settings,

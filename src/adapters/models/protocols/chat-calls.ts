@@ -11,6 +11,7 @@ import type { AnswerSoFar } from '../answer.ts';
 const noName = '_';
 
 interface OpenCall {
+  readonly index: number;
   id: string | undefined;
   name: string | undefined;
   readonly input: string[];
@@ -20,6 +21,9 @@ interface OpenCall {
 
 export class ChatCalls {
   readonly #answer: AnswerSoFar;
+  /** In the order in which they began. */
+  readonly #calls: OpenCall[] = [];
+  /** The latest of each index. */
   readonly #open = new Map<number, OpenCall>();
   /** The indexes of calls by their ids. */
   readonly #indexes = new Map<string, number>();
@@ -34,7 +38,7 @@ export class ChatCalls {
   take(delta: Json): void {
     const id = typeof delta['id'] === 'number' ? String(delta['id']) : nonBlank(delta['id']);
     const { name, arguments: input } = objectOf(delta['function']) ?? {};
-    const call = this.#callAt(this.#indexOf(delta['index'], id));
+    const call = this.#callAt(this.#indexOf(delta['index'], id), id, nonBlank(name));
     call.id ??= id;
     call.name ??= nonBlank(name);
     call.signature ??= signatureIn(delta['extra_content']);
@@ -46,7 +50,7 @@ export class ChatCalls {
 
   /** Hands the calls to the answer. Throws an ExcessError. */
   end(): void {
-    for (const { id, name, input, signature } of this.#open.values()) {
+    for (const { id, name, input, signature } of this.#calls.splice(0)) {
       if (name === undefined && id === undefined && input.length === 0) continue;
       this.#answer.takeCall({
         // Some servers send no ids; ids of different turns must differ, too, and OpenAI takes 40 characters.
@@ -59,12 +63,21 @@ export class ChatCalls {
     this.#open.clear();
   }
 
-  #callAt(index: number): OpenCall {
+  /** Some servers give all calls the index 0: there another id and a name begin another call. */
+  #callAt(index: number, id: string | undefined, name: string | undefined): OpenCall {
     const known = this.#open.get(index);
-    if (known !== undefined) return known;
+    const isAnother = id !== undefined && known?.id !== undefined && known.id !== id;
+    if (known !== undefined && !isAnother) return known;
+    const earlier = this.#calls.find((one) => one.index === index && one.id === id);
+    const found = earlier ?? (name === undefined ? known : undefined) ?? this.#begin(index);
+    this.#open.set(index, found);
+    return found;
+  }
+
+  #begin(index: number): OpenCall {
     this.#answer.beginCall();
-    const call = { id: undefined, name: undefined, input: [], signature: undefined };
-    this.#open.set(index, call);
+    const call = { index, id: undefined, name: undefined, input: [], signature: undefined };
+    this.#calls.push(call);
     return call;
   }
 

@@ -13,6 +13,7 @@ import {
 import {
   acceptableInputText,
   acceptableName,
+  boundedId,
   type CallPart,
   dataUrl,
   partsOfTurn,
@@ -24,12 +25,16 @@ import {
   nothingRead,
   type Protocol,
   ProtocolError,
+  takeEnding,
   textIn,
 } from '../protocol.ts';
 import { ChatCalls } from './chat-calls.ts';
 import { reasoningOfAnswers } from './chat-reasoning.ts';
 import { bearerOf, outputFormat } from './open-ai.ts';
 import { openAiSchema } from './sent-schemas.ts';
+
+/** Characters of the id of a call, which another provider's model may exceed. */
+const callIdMax = 40;
 
 export const chat: Protocol = {
   name: 'chat',
@@ -44,9 +49,12 @@ function bodyOf(call: ModelCall, name: string): Json {
   const { temperature, effort, schema, tools } = call;
   const format = outputFormat(schema);
   const isNewer = call.model.startsWith('openai/') && isReasoningModel(name);
+  // The names of deployments are the customer's own.
+  const isAzure =
+    call.model.startsWith('azure/') && (isReasoningModel(name) || effort !== undefined);
   return {
     model: name,
-    [isNewer ? 'max_completion_tokens' : 'max_tokens']: call.maxOutputTokens,
+    [isNewer || isAzure ? 'max_completion_tokens' : 'max_tokens']: call.maxOutputTokens,
     temperature,
     reasoning_effort: effort,
     response_format: format && { type: 'json_schema', json_schema: format },
@@ -78,7 +86,11 @@ function messagesOf(call: ModelCall, systemRole: string): Json[] {
     if (message.role === 'user') messages.push({ role: 'user', content: contentOf(message) });
     else if (message.role === 'tool') {
       // Whether it is an error is in the text.
-      messages.push({ role: 'tool', tool_call_id: message.callId, content: message.text });
+      messages.push({
+        role: 'tool',
+        tool_call_id: callIdOf(message.callId),
+        content: message.text,
+      });
     } else {
       const sent = answerOf(call.model, message);
       const reasoning = reasonings.get(message);
@@ -112,12 +124,14 @@ function answerOf(model: string, message: AssistantMessage): Json | null {
 function callOf({ call: { id, name, input }, signed }: CallPart): Json {
   const signature = Object.values(signed ?? {}).find(({ thoughtSignature }) => thoughtSignature);
   return {
-    id,
+    id: callIdOf(id),
     type: 'function',
     function: { name: acceptableName(name), arguments: acceptableInputText(input) },
     extra_content: signature && { google: { thought_signature: signature['thoughtSignature'] } },
   };
 }
+
+const callIdOf = (id: string): string => boundedId(id, callIdMax);
 
 /** A document as one chunk. One that can be parsed is complete, with or without a finish reason. */
 function chunkOf(document: Json): Json {
@@ -145,6 +159,8 @@ const reasoningMax = 1024 * 1024;
 const endings: ReadonlyMap<string, Ending> = new Map([
   ['stop', 'stop'],
   ['length', 'length'],
+  ['model_length', 'length'],
+  ['max_tokens', 'length'],
   ['content_filter', 'content-filter'],
   ['tool_calls', 'tool-calls'],
   ['function_call', 'tool-calls'],
@@ -165,30 +181,33 @@ class ChatReader implements AnswerReader {
   }
 
   take(chunk: Json): string | null {
-    // Some servers send `error: null` in every chunk.
-    const error = chunk['error'] || (chunk['object'] === 'error' ? chunk : null);
-    if (error) return messageIn(error);
     const { choices, usage, x_groq } = chunk;
     if (usage) this.#addUsage(usage);
     if (x_groq) this.#addUsage(objectOf(x_groq)?.['usage']);
+    // Some servers send `error: null` in every chunk.
+    const error = chunk['error'] || (chunk['object'] === 'error' ? chunk : null);
+    if (error) return messageIn(error);
     if (!Array.isArray(choices) || choices.length === 0) return null;
     const choice = objectOf(choices[0]);
     if (choice === null) throw new ProtocolError();
     if (choice['usage']) this.#addUsage(choice['usage']);
     this.#takeDelta(objectOf(choice['delta']) ?? {});
     const finish = finishIn(choice);
-    if (finish !== null) this.#finish(endings.get(finish) ?? 'other');
+    if (finish !== null) this.#finish(finish);
     return null;
   }
 
   /** An answer that ends in order is complete, with or without a finish reason. */
   end(): void {
     this.#calls.end();
-    if (this.#isAnswered && this.state.ending === null) this.#finish('other');
+    if (this.#isAnswered && this.state.ending === null) this.#finish('unknown');
   }
 
-  #finish(ending: Ending): void {
-    this.state.ending = ending === 'stop' && this.#isRefusal ? 'refusal' : ending;
+  #finish(reason: string): void {
+    const { state } = this;
+    takeEnding(state, reason, endings.get(reason.toLowerCase()));
+    const isEnded = state.ending === 'stop' || state.ending === 'other';
+    if (isEnded && this.#isRefusal) state.ending = 'refusal';
   }
 
   #takeDelta(delta: Json): void {

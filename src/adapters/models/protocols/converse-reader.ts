@@ -9,6 +9,7 @@ import {
   type Ending,
   nothingRead,
   ProtocolError,
+  takeEnding,
   textIn,
 } from '../protocol.ts';
 
@@ -58,7 +59,7 @@ export class ConverseReader implements AnswerReader {
         this.#endBlock(index);
         break;
       case 'messageStop':
-        this.state.ending = endings.get(event['stopReason']) ?? 'other';
+        takeEnding(this.state, textIn(event['stopReason']), endings.get(event['stopReason']));
         break;
       case 'metadata':
         this.#addUsage(objectOf(event['usage']));

@@ -1,5 +1,6 @@
 /** What only Bedrock has; the suite of all providers is `models.test.ts`. */
 import { expect, test } from 'vitest';
+import { AnswerSoFar } from '../answer.ts';
 import type { DialogueMessage, ModelCall } from '../model.ts';
 import { converse } from './converse.ts';
 
@@ -77,4 +78,21 @@ test.each<[string, Partial<ModelCall>, unknown]>([
   [claude, {}, undefined],
 ])('%s is told its effort in its own form: %o', (name, changes, expected) => {
   expect(bodyOf(name, changes)['additionalModelRequestFields']).toEqual(expected);
+});
+
+test('an answer that ends for a malformed call is not finished, and has its usage', () => {
+  const answer = new AnswerSoFar(() => {});
+  const reader = converse.readerFor(answer);
+  for (const event of [
+    { type: 'contentBlockStart', contentBlockIndex: 0, start: { toolUse: { toolUseId: 'a' } } },
+    { type: 'messageStop', stopReason: 'malformed_tool_use' },
+    { type: 'metadata', usage: { inputTokens: 7, outputTokens: 2 } },
+  ]) {
+    reader.take(event);
+  }
+
+  expect(reader.state).toMatchObject({
+    givenUp: 'malformed_tool_use',
+    usage: { prompt: 7, completion: 2 },
+  });
 });

@@ -8,7 +8,9 @@ import {
   acceptableInput,
   acceptableInputText,
   acceptableName,
-  partsOfTurn,
+  boundedId,
+  spokenPartsOf,
+  spokenText,
   type Turn,
   type TurnPart,
   turnsOf,
@@ -82,12 +84,12 @@ function blocksOf(call: ModelCall, name: string, message: DialogueMessage): Json
     const pictures = (message.contents ?? []).map(({ mediaType, base64 }) => ({
       image: { format: mediaType.slice('image/'.length), source: { bytes: base64 } },
     }));
-    return [...pictures, { text: message.text }];
+    return [...pictures, { text: spokenText(message.text) }];
   }
   // Calls and results are refused in a request without tools: they are told as text.
   const hasTools = call.tools.length > 0;
   if (message.role === 'assistant') return answerBlocksOf(call.model, name, message, hasTools);
-  const content = [{ text: message.text }];
+  const content = [{ text: spokenText(message.text) }];
   if (!hasTools) return content;
   return [{ toolResult: { toolUseId: callIdOf(message.callId, name), content } }];
 }
@@ -98,7 +100,7 @@ function answerBlocksOf(
   message: AssistantMessage,
   hasTools: boolean,
 ): Json[] {
-  return partsOfTurn(model, message).flatMap((part) => {
+  return spokenPartsOf(model, message).flatMap((part) => {
     if (part.type !== 'tool-call' || hasTools) return [blockOf(part, name)];
     const { call } = part;
     return [{ text: `(${acceptableName(call.name)} ${acceptableInputText(call.input)})` }];
@@ -124,7 +126,7 @@ function blockOf(part: TurnPart, name: string): Json {
 }
 
 function callIdOf(id: string, name: string): string {
-  return name.includes('mistral.') ? nineCharactersOf(id) : acceptableId(id).slice(0, callIdMax);
+  return name.includes('mistral.') ? nineCharactersOf(id) : boundedId(acceptableId(id), callIdMax);
 }
 
 /** As in messages: the end of this request, and that of the former one. */

@@ -22,6 +22,10 @@ const endings: ReadonlyMap<unknown, Ending> = new Map<unknown, Ending>([
   ['BLOCKLIST', 'content-filter'],
   ['PROHIBITED_CONTENT', 'content-filter'],
   ['SPII', 'content-filter'],
+  ['IMAGE_SAFETY', 'content-filter'],
+  ['IMAGE_PROHIBITED_CONTENT', 'content-filter'],
+  ['IMAGE_RECITATION', 'content-filter'],
+  ['FINISH_REASON_UNSPECIFIED', 'other'],
 ]);
 
 export class GeminiReader implements AnswerReader {
@@ -33,8 +37,8 @@ export class GeminiReader implements AnswerReader {
   }
 
   take(chunk: Json): string | null {
-    if (chunk['error']) return messageIn(chunk['error']);
     this.#addUsage(objectOf(chunk['usageMetadata']));
+    if (chunk['error']) return messageIn(chunk['error']);
     // The prompt was refused: there is no answer.
     if (objectOf(chunk['promptFeedback'])?.['blockReason']) this.state.ending = 'content-filter';
     const { candidates } = chunk;
@@ -44,11 +48,18 @@ export class GeminiReader implements AnswerReader {
     const parts = objectOf(candidate['content'])?.['parts'];
     for (const part of Array.isArray(parts) ? parts : []) this.#takePart(objectOf(part));
     const reason = candidate['finishReason'];
-    if (typeof reason === 'string') this.state.ending = endings.get(reason) ?? 'other';
+    if (typeof reason === 'string') this.#finish(reason);
     return null;
   }
 
   end(): void {}
+
+  /** All other reasons, such as `OTHER` and `MALFORMED_FUNCTION_CALL`, are of answers that were not finished. */
+  #finish(reason: string): void {
+    const ending = endings.get(reason);
+    if (ending === undefined) this.state.givenUp = reason;
+    this.state.ending = ending ?? 'other';
+  }
 
   #takePart(part: Json | null): void {
     if (part === null) throw new ProtocolError();

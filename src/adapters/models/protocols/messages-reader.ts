@@ -9,6 +9,7 @@ import {
   type Ending,
   nothingRead,
   ProtocolError,
+  takeEnding,
   textIn,
 } from '../protocol.ts';
 
@@ -71,7 +72,7 @@ export class MessagesReader implements AnswerReader {
         this.#addUsage(event['usage'], true);
         const reason = objectOf(event['delta'])?.['stop_reason'];
         // Some servers send no `message_stop` after a stop reason.
-        if (typeof reason === 'string') this.state.ending = endings.get(reason) ?? 'other';
+        if (typeof reason === 'string') takeEnding(this.state, reason, endings.get(reason));
         break;
       }
       case 'message_stop':

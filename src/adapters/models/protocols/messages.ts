@@ -6,7 +6,8 @@ import {
   acceptableInput,
   acceptableName,
   isPicture,
-  partsOfTurn,
+  spokenPartsOf,
+  spokenText,
   type Turn,
   turnsOf,
 } from '../prompt.ts';
@@ -60,7 +61,10 @@ function toolOf({ name, description, parameters }: ModelCall['tools'][number]): 
 
 function inputBlocksOf(message: Exclude<DialogueMessage, AssistantMessage>): Json[] {
   if (message.role === 'user') {
-    return [...(message.contents ?? []).map(fileOf), { type: 'text', text: message.text }];
+    return [
+      ...(message.contents ?? []).map(fileOf),
+      { type: 'text', text: spokenText(message.text) },
+    ];
   }
   return [
     {
@@ -80,7 +84,7 @@ function fileOf(file: FileContent): Json {
 }
 
 function blocksOf(model: string, message: AssistantMessage): Json[] {
-  return partsOfTurn(model, message).map((part): Json => {
+  return spokenPartsOf(model, message).map((part): Json => {
     if (part.type === 'text') return { type: 'text', text: part.text };
     if (part.type === 'reasoning') {
       const { signature, redactedData } = part.signed['anthropic'] ?? {};

@@ -7,16 +7,28 @@ import { messageIn } from '../error-body.ts';
 import {
   type AnswerReader,
   type AnswerState,
+  type Ending,
   nothingRead,
   ProtocolError,
   textIn,
 } from '../protocol.ts';
 
+/** Why a response is incomplete. */
+const endings: ReadonlyMap<unknown, Ending> = new Map([
+  ['max_output_tokens', 'length'],
+  ['max_tokens', 'length'],
+  ['content_filter', 'content-filter'],
+]);
+
 /** An item of the output that is not done. */
 interface OpenItem {
+  /** As it was added. */
+  readonly item: Json;
   readonly inputs: string[];
   /** Whether any text of it has arrived. */
   hasText: boolean;
+  /** Whether it was taken before: its parts are left out. */
+  readonly isRepeated: boolean;
 }
 
 export class ResponsesReader implements AnswerReader {
@@ -24,6 +36,11 @@ export class ResponsesReader implements AnswerReader {
   readonly #answer: AnswerSoFar;
   /** By their index. */
   readonly #open = new Map<unknown, OpenItem>();
+  /** The keys of the items that are done: some gateways send an item again. */
+  readonly #done = new Set<string>();
+  readonly #callIds = new Set<unknown>();
+  /** The number of items that are done, by their type. */
+  readonly #counts = new Map<unknown, number>();
   #hasText = false;
   #isRefusal = false;
 
@@ -48,12 +65,22 @@ export class ResponsesReader implements AnswerReader {
       case 'response.function_call_arguments.delta':
         this.#takeInput(index, textIn(delta));
         break;
+      case 'response.function_call_arguments.done':
+        if (this.#open.get(index)?.inputs.length === 0) {
+          this.#takeInput(index, textIn(event['arguments']));
+        }
+        break;
+      case 'response.reasoning_text.delta':
+      case 'response.reasoning_summary_text.delta':
+        this.#answer.spendReasoning(textIn(delta));
+        break;
       case 'response.output_item.done':
         this.#finish(index, itemIn(item));
         break;
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
+      case 'response.cancelled':
         return this.#end(type, objectOf(event['response']) ?? {});
     }
     return null;
@@ -62,22 +89,26 @@ export class ResponsesReader implements AnswerReader {
   end(): void {}
 
   /** The parts of a message with their phase are kept in their place, because the model has to see it again. */
-  #begin(index: unknown, { type, phase }: Json): OpenItem {
-    const item = { inputs: [], hasText: false };
-    this.#open.set(index, item);
+  #begin(index: unknown, item: Json): OpenItem {
+    const { type, phase } = item;
+    const isRepeated = this.#done.has(keyOf(index, item));
+    const open = { item, inputs: [], hasText: false, isRepeated };
+    this.#open.set(index, open);
+    if (isRepeated) return open;
     if (type === 'function_call') this.#answer.beginCall();
     if (type === 'message') {
       // Two messages of one answer are two paragraphs.
       if (this.#hasText) this.#answer.takeText('\n\n');
       this.#answer.beginText(typeof phase === 'string' ? { openai: { phase } } : undefined);
     }
-    return item;
+    return open;
   }
 
   #takeText(index: unknown, text: string): void {
     if (text === '') return;
     const item = this.#open.get(index) ?? this.#begin(index, { type: 'message' });
     item.hasText = true;
+    if (item.isRepeated) return;
     this.#hasText = true;
     this.state.isBegun = true;
     this.#answer.takeText(text);
@@ -86,6 +117,7 @@ export class ResponsesReader implements AnswerReader {
   #takeInput(index: unknown, input: string): void {
     const item = this.#open.get(index);
     if (item === undefined) throw new ProtocolError('arguments of no call');
+    if (item.isRepeated) return;
     this.state.isBegun = true;
     this.#answer.spendToolInput(input);
     item.inputs.push(input);
@@ -94,7 +126,15 @@ export class ResponsesReader implements AnswerReader {
   /** Some servers send an item only when it is done. */
   #finish(index: unknown, item: Json): void {
     const open = this.#open.get(index) ?? this.#begin(index, item);
-    switch (item['type']) {
+    if (!open.isRepeated) this.#takeItem(index, open, item);
+    this.#open.delete(index);
+    if (index !== undefined) this.#done.add(keyOf(index, item));
+  }
+
+  #takeItem(index: unknown, open: OpenItem, item: Json): void {
+    const { type } = item;
+    this.#counts.set(type, 1 + (this.#counts.get(type) ?? 0));
+    switch (type) {
       case 'message':
         if (!open.hasText) this.#takeContent(index, item['content']);
         break;
@@ -109,7 +149,25 @@ export class ResponsesReader implements AnswerReader {
         this.#takeReasoning(item);
         break;
     }
-    this.#open.delete(index);
+  }
+
+  /** Some servers leave items open, or send them with the whole response alone. */
+  #finishAll(output: unknown): void {
+    for (const [index, { item, hasText }] of [...this.#open]) {
+      if (hasText) this.#finish(index, { ...item, type: 'message' });
+    }
+    const before = new Map<unknown, number>(this.#counts);
+    for (const [i, item] of (Array.isArray(output) ? output : []).map(itemIn).entries()) {
+      // Of items without an id, the first ones are those that came before.
+      const { type, call_id: id } = item;
+      const left = before.get(type) ?? 0;
+      if (id ? !this.#callIds.has(id) : left === 0) this.#finish(i, item);
+      else before.set(type, left - 1);
+    }
+    for (const [index, { item }] of [...this.#open]) {
+      const isLeft = item['type'] === 'function_call' && !this.#callIds.has(item['call_id']);
+      if (isLeft) this.#finish(index, item);
+    }
   }
 
   #takeContent(index: unknown, content: unknown): void {
@@ -122,6 +180,7 @@ export class ResponsesReader implements AnswerReader {
   }
 
   #finishCall({ inputs }: OpenItem, item: Json): void {
+    if (item['call_id']) this.#callIds.add(item['call_id']);
     if (inputs.length === 0) this.#answer.spendToolInput(textIn(item['arguments']));
     this.state.isBegun = true;
     this.#answer.takeCall({
@@ -141,12 +200,21 @@ export class ResponsesReader implements AnswerReader {
 
   #end(type: string, response: Json): string | null {
     this.#addUsage(objectOf(response['usage']));
-    if (type === 'response.failed') return messageIn(response['error'] ?? 'it does not say why');
-    const why = objectOf(response['incomplete_details'])?.['reason'];
-    if (type === 'response.completed') this.state.ending = this.#isRefusal ? 'refusal' : 'stop';
-    else if (why === 'max_output_tokens') this.state.ending = 'length';
-    else this.state.ending = why === 'content_filter' ? 'content-filter' : 'other';
+    if (type === 'response.failed' || type === 'response.cancelled') {
+      return messageIn(response['error'] ?? 'it does not say why');
+    }
+    this.#finishAll(response['output']);
     this.state.isOver = true;
+    if (type === 'response.completed') {
+      this.state.ending = this.#isRefusal ? 'refusal' : 'stop';
+      return null;
+    }
+    const why = objectOf(response['incomplete_details'])?.['reason'];
+    const ending = endings.get(why);
+    if (ending === undefined) {
+      this.state.givenUp = typeof why === 'string' ? why : 'incomplete';
+    }
+    this.state.ending = ending ?? 'other';
     return null;
   }
 
@@ -165,6 +233,11 @@ export class ResponsesReader implements AnswerReader {
       reasoning: largestIn([[output, 'reasoning_tokens']]),
     });
   }
+}
+
+/** Gateways may give two items of an answer the same index, but not the same type and call. */
+function keyOf(index: unknown, { type, call_id: call }: Json): string {
+  return JSON.stringify([type, index, call]);
 }
 
 function itemIn(value: unknown): Json {

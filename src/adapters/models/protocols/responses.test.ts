@@ -5,12 +5,26 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../kernel/clock.ts';
+import { KnownModels } from '../known-models.ts';
 import type { DialogueMessage, ModelAnswer, ModelCall } from '../model.ts';
 import { ProviderModels } from '../models.ts';
 import type { Opaque } from '../prompt.ts';
+import { chat } from './chat.ts';
+import { responses } from './responses.ts';
 
 const question: DialogueMessage = { role: 'user', text: 'Hello?' };
 const silence = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
+
+const callOf: ModelCall = {
+  model: 'openai/gpt-6-sol',
+  settings: undefined,
+  system: '',
+  messages: [question],
+  tools: [],
+  maxOutputTokens: 100,
+  signal: new AbortController().signal,
+  onText() {},
+};
 
 /** Calls a server that answers so, and returns the answer with the body of its request. */
 async function exchange(
@@ -113,12 +127,66 @@ test('tools go beside an effort, nothing is stored, and no schema is made strict
 
 test.each([
   ['openai/gpt-4.1', false],
+  ['openai/ft:gpt-4o-mini-2024-07-18:org::id', false],
   ['openai/gpt-5-chat-latest', false],
+  ['azure/plain', false],
   ['openai/o3', true],
+  ['openai/o1-mini', true],
   ['openai/gpt-5.4-mini', true],
   ['vllm/qwen3', true],
 ])('%s is asked for its reasoning: %s', async (model, isAsked) => {
-  expect(Object.hasOwn(await bodySent({ model }), 'include')).toBe(isAsked);
+  const known = new KnownModels([{ model: 'azure/plain', abilities: { efforts: [] } }]);
+  const { mayReason } = known.takenBy(model, {}, false);
+
+  expect(Object.hasOwn(await bodySent({ model, mayReason }), 'include')).toBe(isAsked);
+});
+
+test('a model that refuses to be asked for its reasoning is asked without, now and later', async () => {
+  const asked: unknown[] = [];
+  const server = createServer(async (request, response) => {
+    const { include } = (await json(request)) as { include?: unknown };
+    asked.push(include);
+    response.writeHead(include === undefined ? 200 : 400, { 'content-type': 'text/event-stream' });
+    const message = 'Encrypted content is not supported with this model.';
+    response.end(
+      include === undefined
+        ? text(0, 'Hi.') + completed
+        : JSON.stringify({ error: { message, param: 'include', code: null } }),
+    );
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const models = new ProviderModels({ clock: systemClock, silence });
+  const settings = { apiKey: 'k', baseUrl: `http://127.0.0.1:${port}`, protocol: 'responses' };
+  const ask = () => models.call({ ...callOf, model: 'azure/own-name', settings });
+
+  expect((await ask()).message.text).toBe('Hi.');
+  expect((await ask()).message.text).toBe('Hi.');
+
+  const include = ['reasoning.encrypted_content'];
+  expect(asked).toEqual([include, undefined, undefined]);
+});
+
+test('long ids of calls that begin alike stay different', async () => {
+  const ids = ['a', 'b'].map((end) => 'x'.repeat(100) + end);
+  const calls = ids.map((id) => ({ id, name: 'weather', input: '{}' }));
+  const messages: DialogueMessage[] = [
+    question,
+    { role: 'assistant', text: '', toolCalls: calls },
+    ...ids.map((callId): DialogueMessage => {
+      return { role: 'tool', callId, name: 'weather', text: 'rain', isError: false };
+    }),
+  ];
+
+  for (const protocol of [responses, chat]) {
+    const body = JSON.stringify(protocol.bodyOf({ ...callOf, messages }, 'm'));
+    const sent = body.match(/(?<="(call_id|tool_call_id|id)":")[^"]+/g) ?? [];
+    expect(sent).toHaveLength(4);
+    expect(new Set(sent).size).toBe(2);
+    for (const id of sent) expect(id.length).toBeLessThanOrEqual(40);
+  }
 });
 
 test('encrypted reasoning goes back exactly as it came, before the call that it led to', async () => {
@@ -223,13 +291,68 @@ test('a refusal is marked as one', async () => {
 test.each([
   ['max_output_tokens', 'length'],
   ['content_filter', 'content-filter'],
-  ['something new', 'other'],
 ])('an answer that is incomplete for %s ends with %s', async (reason, finish) => {
   const response = { incomplete_details: { reason }, usage };
 
   const answer = await answerTo(text(0, 'Hi'), named('response.incomplete', { response }));
 
   expect(answer).toMatchObject({ finish, message: { text: 'Hi' }, usage: { completion: 30 } });
+});
+
+test.each(['something new', undefined])(
+  'a response that is incomplete for %s was not finished, and has its usage',
+  async (reason) => {
+    const response = { incomplete_details: reason && { reason }, usage };
+
+    const answered = answerTo(text(0, 'Hi'), named('response.incomplete', { response }));
+
+    await expect(answered).rejects.toMatchObject({
+      fault: 'unavailable',
+      text: 'Hi',
+      usage: { prompt: 100, completion: 30 },
+    });
+  },
+);
+
+const { id: _itemId, call_id: callId, type: _type, arguments: input, ...named1 } = call;
+const taken = { id: callId, ...named1, input };
+const said = { type: 'message', content: [{ type: 'output_text', text: 'See.' }] };
+const whole = (...output: object[]) =>
+  named('response.completed', { response: { status: 'completed', output, usage } });
+const begun = added(1, { ...call, arguments: '' });
+const argumentsOf = (type: 'delta' | 'done', field: object) =>
+  named(`response.function_call_arguments.${type}`, { output_index: 1, ...field });
+
+test.each<[string, string[]]>([
+  [
+    'items that come twice',
+    [done(0, said), done(0, said), done(1, call), done(1, call), completed],
+  ],
+  [
+    'a call that is streamed twice',
+    [
+      ...Array(2)
+        .fill([begun, argumentsOf('delta', { delta: input }), done(1, call)])
+        .flat(),
+      whole(said, call),
+    ],
+  ],
+  [
+    'a call that is never done',
+    [text(0, 'See.'), begun, argumentsOf('delta', { delta: input }), completed],
+  ],
+  [
+    'a call whose arguments come whole',
+    [text(0, 'See.'), begun, argumentsOf('done', { arguments: input }), completed],
+  ],
+  ['nothing but a whole response', [created, whole(said, call)]],
+  ['everything, and a whole response', [done(0, said), done(1, call), whole(said, call)]],
+  ['an index of its own in the whole response', [done(1, call), whole(call, said)]],
+])('%s: each item is taken once', async (_what, events) => {
+  const { message, finish } = await answerTo(...events);
+
+  expect(message).toMatchObject({ text: 'See.', toolCalls: [taken] });
+  expect(finish).toBe('tool-calls');
 });
 
 test.each<[string, string, object, object]>([

@@ -8,6 +8,7 @@ import {
   acceptableId,
   acceptableInputText,
   acceptableName,
+  boundedId,
   dataUrl,
   isPicture,
   partsOfTurn,
@@ -46,18 +47,14 @@ function bodyOf(call: ModelCall, name: string): Json {
     tools: tools.length === 0 ? undefined : tools.map(toolOf),
     tool_choice: tools.length > 0 && call.mustAnswer ? 'none' : undefined,
     store: false,
-    include: neverReasons(name) ? undefined : ['reasoning.encrypted_content'],
+    // Models that never reason refuse it.
+    include: call.mayReason === false ? undefined : ['reasoning.encrypted_content'],
     stream: true,
   };
 }
 
 function systemOf({ system }: ModelCall): Json {
   return { role: 'system', content: system };
-}
-
-/** OpenAI's older models refuse to be asked for their reasoning. */
-function neverReasons(name: string): boolean {
-  return /^(gpt-[34]|chatgpt-|gpt-5(\.\d+)?-chat)/.test(name);
 }
 
 /** Without `strict` the provider would change the schema of a tool. */
@@ -119,7 +116,7 @@ function itemOf(part: TurnPart): Json {
 }
 
 function callIdOf(id: string): string {
-  return acceptableId(id).slice(0, callIdMax);
+  return boundedId(acceptableId(id), callIdMax);
 }
 
 /** Each item is read when it is done, and so is the response. */
