@@ -5,7 +5,8 @@ import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts
 import { waitFor } from '../support/wait-for.ts';
 
 /** Each test has a provider of its own, so that no test learns of another one's pauses. */
-const names = ['slow', 'busy', 'hostile', 'fallen', 'down', 'counted', 'owned', 'patient'];
+const hostile = ['hostile', 'hostiler', 'hostilest', 'odd'];
+const names = ['slow', 'busy', 'told', ...hostile, 'fallen', 'down', 'counted', 'owned', 'patient'];
 
 let world: Thinkers;
 beforeAll(async () => {
@@ -136,13 +137,18 @@ test('a run waits without a slot for as long as the provider asks, and says so',
   expect(asked('later')).toHaveLength(8);
 });
 
-test.each(['31536000', '-1', 'soon', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
+test.each(
+  ['31536000', '-1', 'soon', 'Fri, 31 Dec 9999 23:59:59 GMT'].map((after, n) => [
+    after,
+    hostile[n],
+  ]),
+)(
   'a provider with a Retry-After of %s costs the time of the wait, and the job says what it said',
-  async (after) => {
-    const model = `hostile-${after.length}`;
+  async (after, provider) => {
+    const model = `of-${provider}`;
     scripted(model, () => ({ fault: { status: 503, headers: { 'retry-after': after } } }));
     const thinker = await newThinker(world.platform, {
-      model: `hostile/${model}`,
+      model: `${provider}/${model}`,
       model_settings: { wait_for_provider: 6 },
     });
 
@@ -159,6 +165,21 @@ test.each(['31536000', '-1', 'soon', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
     });
   },
 );
+
+test('what a provider said to one organization is not shown to another', async () => {
+  scripted('told', () => ({ fault: { status: 429, headers: { 'retry-after': '600' } } }));
+  const settings = { model: 'told/told', model_settings: { wait_for_provider: 1 } };
+  const [one, other] = await Promise.all([0, 1].map(() => newThinker(world.platform, settings)));
+
+  expect(await one?.task('Think')).toMatchObject({
+    error: { message: expect.stringContaining('scripted 429') },
+  });
+  const { error } = (await other?.task('Think')) ?? {};
+  expect(error).toMatchObject({
+    message: expect.stringMatching(/^The provider told is not called/),
+  });
+  expect(error.message).not.toContain('scripted');
+});
 
 test('a pause of one credential holds up no other', async () => {
   scripted('owned', () => ({ fault: { status: 429, headers: { 'retry-after': '3600' } } }));

@@ -35,7 +35,7 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
   const failed = (
     kind: ModelFault,
     message: string,
-    more: { usage?: Usage; wasSilent?: true } = {},
+    more: { usage?: Usage; wasSilent?: true; isDown?: boolean } = {},
   ) => new ModelError(kind, message, { text, usage, seenBytes, ...more });
   switch (fault.kind) {
     case 'aborted':
@@ -55,7 +55,8 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
     }
     case 'lost': {
       const message = `The connection to the provider ${provider} failed: ${detail}`;
-      return failed('unavailable', message, fault.isSent ? {} : { usage: nothingSpent });
+      const isDown = seenBytes === 0;
+      return failed('unavailable', message, fault.isSent ? { isDown } : { usage: nothingSpent });
     }
     case 'malformed':
       return failed(
@@ -139,6 +140,7 @@ function failureOfStatus(
     return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
       retryAfterMs: retryAfterOf(headers, clock.now(), retryDelay),
       usage: lateStatuses.has(status) && !isReported ? nothingReported : usage,
+      isDown: lateStatuses.has(status),
       isRateLimited: status === 429,
     });
   }

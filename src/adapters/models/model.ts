@@ -211,6 +211,8 @@ export class ModelError extends Error {
   readonly seenBytes: number;
   /** Whether the provider sent nothing for too long, or took too long for its answer. */
   readonly wasSilent: boolean;
+  /** Whether no answer had begun when the connection, or a gateway in front of the provider, failed. */
+  readonly isDown: boolean;
   /** Whether the provider limits how much is asked of it. */
   readonly isRateLimited: boolean;
   /** Whether the model, or its provider's filter, refused to answer, instead of the provider the request. */
@@ -227,6 +229,7 @@ export class ModelError extends Error {
       usage?: Usage;
       seenBytes?: number;
       wasSilent?: boolean;
+      isDown?: boolean;
       isRateLimited?: boolean;
       isDeclined?: boolean;
       refuses?: RefusedPart | null;
@@ -241,6 +244,7 @@ export class ModelError extends Error {
     this.usage = options.usage ?? nothingSpent;
     this.seenBytes = options.seenBytes ?? 0;
     this.wasSilent = options.wasSilent ?? false;
+    this.isDown = options.isDown ?? false;
     this.isRateLimited = options.isRateLimited ?? false;
     this.isDeclined = options.isDeclined ?? false;
     this.refuses = options.refuses ?? null;

@@ -11,11 +11,15 @@ export const unansweredMax = 3;
 const backoff = { baseMs: 500, maxMs: 10_000 };
 
 /**
- * Milliseconds until the next try, null for no further try at once: another model is asked, or the turn waits. Where the
- * provider has said for how long it is to be left alone, its pace has the delay.
+ * Milliseconds until the next try, null for no further try at once: another model is asked, or the turn waits, as after a
+ * wait that was in vain. Where the provider has said for how long it is to be left alone, its pace has the delay.
  */
-export function delayBefore(error: ModelError, tries: number, hasNext: boolean): number | null {
-  if (hasNext || error instanceof ProviderBusyError) return null;
+export function delayBefore(
+  error: ModelError,
+  tries: number,
+  { hasNext, hasWaited }: { readonly hasNext: boolean; readonly hasWaited: boolean },
+): number | null {
+  if (hasNext || hasWaited || error instanceof ProviderBusyError) return null;
   const most = mayBeCharged(error.usage) ? triesMax.charged : triesMax.free;
   // A timeout has already taken long, so the job is retried instead.
   if (error.fault !== 'unavailable' || error.wasSilent || tries >= most) return null;
@@ -36,9 +40,10 @@ export function hasTries(unanswered: Unanswered, key: string): boolean {
 export function isOutOfTries(
   unanswered: Unanswered,
   key: string,
-  { fault, usage }: ModelError,
+  { fault, usage, isDown }: ModelError,
 ): boolean {
-  if (fault !== 'unavailable' || !mayBeCharged(usage)) return false;
+  // A provider that is down is waited for: budgets are charged an estimate for each such call.
+  if (fault !== 'unavailable' || isDown || !mayBeCharged(usage)) return false;
   const calls = (unanswered.get(key) ?? 0) + 1;
   unanswered.set(key, calls);
   return !hasTries(unanswered, key);

@@ -27,7 +27,7 @@ import {
 } from './compaction-plan.ts';
 import { askInOrder, unpriced } from './fallbacks.ts';
 import type { BegunCall } from './generations.ts';
-import { awaitMoment, noted } from './pace/paced-calls.ts';
+import { awaitMoment, bookedTokens, noted } from './pace/paced-calls.ts';
 import { quoted, quotingRule } from './quoted.ts';
 import { pricedCall } from './recorded-generation.ts';
 import { requireKey } from './run-agent.ts';
@@ -182,7 +182,8 @@ async function call(
   const { attempt, generation } = active;
   try {
     const settings = await settingsFor(attempt, begun.model);
-    return await noted(attempt, begun.model, settings, () =>
+    const booked = bookedTokens(begun.expected, generation.output);
+    return await noted(attempt, begun.model, settings, booked, () =>
       attempt.parts.models.call({
         ...callOfSummary(active, begun.model, settings, text),
         maxOutputTokens: begun.output,

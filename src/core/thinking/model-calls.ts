@@ -9,9 +9,11 @@ import {
   type DialogueMessage,
   type ModelAnswer,
   ModelError,
+  mayBeCharged,
   type ToolOffer,
   type Usage,
 } from '../../adapters/models/model.ts';
+import { partsOfModel } from '../../adapters/models/providers.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
 import {
@@ -42,7 +44,8 @@ import type { BegunCall } from './generations.ts';
 import { unanswered, withoutCalls } from './last-turn.ts';
 import { reportMessage, withMadeFiles } from './made-files.ts';
 import { filesIn } from './message-files.ts';
-import { awaitMoment, noted, usualOutput } from './pace/paced-calls.ts';
+import { ProviderBusyError } from './pace/busy-error.ts';
+import { awaitMoment, bookedTokens, noted, usualOutput } from './pace/paced-calls.ts';
 import { askPatiently } from './pace/patience.ts';
 import { pause } from './pace/pause.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
@@ -199,17 +202,26 @@ async function askWithRetries(
       return await askOnce(request, ready, hasNext);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
+      noteRefusal(request, error);
       const key = triesKey(request.turn, request.model);
       if (isOutOfTries(request.generation.unanswered, key, error) && !hasNext) {
         const message = `${error.message}; it is not asked again, because each of ${unansweredMax} calls may have been charged`;
         throw new OutOfTriesError(message);
       }
-      const delayMs = delayBefore(error, tries, hasNext);
+      const hasWaited = request.generation.patience.rounds > 0;
+      const delayMs = delayBefore(error, tries, { hasNext, hasWaited });
       if (delayMs === null) throw error;
       log(request.attempt, `${error.message}; asking again`);
       await pause(delayMs, request.generation.call.signal);
     }
   }
+}
+
+/** Keeps what a provider said, for the error of a job that waits for it in vain. */
+function noteRefusal({ generation, model }: TurnRequest, error: ModelError): void {
+  if (error instanceof ProviderBusyError) return;
+  const { provider } = partsOfModel(model);
+  generation.patience.refusal = { provider, said: error.message };
 }
 
 /** One try, within the bounds of the attempt. */
@@ -299,6 +311,8 @@ async function callOnce(
     } else if (error instanceof ModelError) {
       const end = failedEnd(error, call);
       spend(request, call, end);
+      // Such calls are bounded by the time for which a turn waits.
+      if (!mayBeCharged(end.usage)) attempt.bounds.forgetCall();
       const { isDialogue, isOfGuard } = generation;
       const isHeld = holds(request);
       await attempt.generations.endCall(call, { isDialogue, isOfGuard, isHeld, ...end });
@@ -325,7 +339,7 @@ async function stream(
   try {
     return await withFiles(attempt, { messages, model, takesFiles, signal }, (sent) => {
       begun.isAsked = true;
-      return noted(attempt, model, settings, () =>
+      return noted(attempt, model, settings, bookedTokens(call.expected, generation.output), () =>
         attempt.parts.models.call({ ...callOfTurn(request, way, sent, call.output), onText }),
       );
     });

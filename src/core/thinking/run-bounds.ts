@@ -54,6 +54,11 @@ export class RunBounds {
     this.#limits = limits;
   }
 
+  /** A call that cost nothing does not count. */
+  forgetCall(): void {
+    this.#calls -= 1;
+  }
+
   /** Counts what a call has cost. */
   count({ usage, estimated }: CallCost): void {
     this.#spent += (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated;

@@ -8,6 +8,7 @@ import {
   type Pace,
   type Refusal,
   refused,
+  spent,
   takeMoment,
 } from './pace-rule.ts';
 
@@ -117,11 +118,23 @@ test('limits of calls and tokens a minute are kept to', () => {
   );
 });
 
+test('tokens that a call took beyond those expected hold up the next ones', () => {
+  const limits = { calls: null, tokens: 10_000 };
+  const { pace } = takeMoment(freshPace, limits, { tokens: 1_124, until: Infinity }, begin);
+  const [at] = momentsOf(spent(pace, limits, 4_100 - 1_124), limits, 1, begin);
+  expect(at).toBe(begin + 0.41 * 60_000);
+});
+
 test('a call whose moment is too late gets none', () => {
   const pace = refused(freshPace, { ...limited, retryAfterMs: 60_000 }, begin);
   const taken = takeMoment(pace, none, { tokens: 0, until: begin + 2_000 }, begin);
   expect(taken.at).toBe(begin + 60_000);
   expect(taken.pace).toEqual(pace);
+});
+
+test('a refusal that is ahead of the clock holds no calls: the clock was set back since', () => {
+  const pace = refused(freshPace, { ...limited, retryAfterMs: 2_000 }, begin + 90 * 60_000);
+  expect(momentsOf(pace, none, 1, begin)).toEqual([begin]);
 });
 
 test('moments that a clock has set which was set back since do not hold calls', () => {
@@ -138,6 +151,23 @@ test('a provider of unknown limits gets ten calls at once, and a thousand within
   expect(delays[999]).toBeLessThan(6_000);
   expect(cold.delay(5_000)).toBeLessThan(1_000);
   expect(cold.delay(700_000)).toBe(0);
+});
+
+test('a burst after single calls begins as slowly as the first one', () => {
+  const cold = new ColdStart();
+  for (let second = 0; second < 1_000; second++) expect(cold.delay(second * 1_000)).toBe(0);
+
+  const delays = Array.from({ length: 60 }, () => cold.delay(1_010_000));
+
+  expect(delays.filter((ms) => ms === 0)).toHaveLength(10);
+  expect(delays[59]).toBeGreaterThan(1_000);
+});
+
+test('calls that come in even intervals are not delayed, nor those that become twice as many', () => {
+  const cold = new ColdStart();
+  const delays: number[] = [];
+  for (let now = 0; now < 60_000; now += now < 30_000 ? 40 : 20) delays.push(cold.delay(now));
+  expect(Math.max(...delays)).toBeLessThan(100);
 });
 
 test.each([50, 300, 2_000])(

@@ -83,8 +83,10 @@ const pauses = {
 };
 /** After an outage the first calls begin at such intervals, and later ones at shorter ones. */
 const probes = { forMs: 10_000, everyMs: 1_000, laterMs: 50 };
-/** A moment further ahead was set by a clock that was set back since. */
-const aheadMaxMs = 3 * 3_600_000;
+/** A moment further ahead was set by a clock that was set back since: providers are left alone for an hour at most. */
+const aheadMaxMs = 2 * 3_600_000;
+/** The same of a refusal, with what the clocks of two processes may differ. */
+const refusedAheadMaxMs = 2_000;
 
 /** Whether calls have to ask for their moment. */
 export function isPaced(pace: Pace | null, limits: MinuteLimits, now: number): boolean {
@@ -113,6 +115,12 @@ export function takeMoment(
   const everyMs = Number.isFinite(rate) ? minuteMs / rate : probeEveryMs(known, at);
   const tokensAt = limits.tokens === null ? 0 : at + (tokens * minuteMs) / limits.tokens;
   return { at, pace: { ...known, nextAt: isLimited ? at + everyMs : 0, tokensAt } };
+}
+
+/** The pace after a call that took so many tokens more, or fewer, than its moment was reserved for. */
+export function spent(pace: Pace, { tokens: perMinute }: MinuteLimits, more: number): Pace {
+  if (perMinute === null) return pace;
+  return { ...pace, tokensAt: pace.tokensAt + (more * minuteMs) / perMinute };
 }
 
 /** After an outage a few calls find out whether it is over, and many follow. */
@@ -191,6 +199,7 @@ function current(pace: Pace, now: number): Pace {
     nextAt: isAhead(pace.nextAt),
     tokensAt: isAhead(pace.tokensAt),
   };
+  if (pace.refusedAt > now + refusedAheadMaxMs) return freshPace;
   const isOld = now - pace.refusedAt > forgetAfterMs && now > known.pausedUntil;
   return isOld ? { ...freshPace, nextAt: known.nextAt, tokensAt: known.tokensAt } : known;
 }

@@ -1,5 +1,5 @@
 /** The calls of models at the pace of their providers: each waits for its moment, and its end teaches the pace. */
-import { ModelError } from '../../../adapters/models/model.ts';
+import { ModelError, type Usage } from '../../../adapters/models/model.ts';
 import type { ProviderSettings } from '../../../adapters/models/providers.ts';
 import { timestamp } from '../../../kernel/clock.ts';
 import { providerWaitInWords } from '../../journal/provider-waits.ts';
@@ -13,6 +13,11 @@ import { pause } from './pause.ts';
 export const shortWaitMs = 10_000;
 /** Where another model can be asked, a moment this near is waited for: the other one's answer would differ. */
 const nearMs = 2_000;
+/**
+ * Moments further ahead are reserved for no call: runs that are cancelled would leave them unused, and those of one
+ * organization would hold up all others. Such a call asks again after this time.
+ */
+export const reservedMaxMs = 60_000;
 /** Shorter waits are not told of. */
 const toldMs = 1_000;
 /** A moment that was kept for a run counts for so long: to load it takes a while. */
@@ -43,21 +48,23 @@ export async function awaitMoment(
   patience.moment = null;
   const isKept = kept?.provider === provider.provider && clock.now() - kept.at < lateMaxMs;
   if (isKept && !(await parts.paces.isOver({ isKept }, provider, 0))) return;
-  const tokens = prompt + Math.min(output, usualOutput);
+  const tokens = bookedTokens(prompt, output);
   for (;;) {
     const now = clock.now();
     const until = hasNext
       ? now + nearMs
-      : (patience.until ?? now + Math.max(shortWaitMs, patience.ms));
+      : Math.min(patience.until ?? now + Math.max(shortWaitMs, patience.ms), now + reservedMaxMs);
     const moment = await parts.paces.momentFor(provider, tokens, until);
-    const { at, reason, said } = moment;
+    const { at, reason } = moment;
+    const own = patience.refusal?.provider === provider.provider ? patience.refusal.said : '';
+    const said = moment.said || own;
     const waitMs = at - now;
-    if (waitMs > (hasNext ? nearMs : shortWaitMs)) {
+    if (reason !== null && waitMs > (hasNext ? nearMs : shortWaitMs)) {
       const message = `The provider ${provider.provider} is not called before ${timestamp(at)} (${reason})${said === '' ? '' : `. It said: ${said}`}`;
-      throw new ProviderBusyError(message, reason, waitMs);
+      throw new ProviderBusyError(message, reason, waitMs, at <= until);
     }
     if (waitMs <= 0) return;
-    if (waitMs >= toldMs) {
+    if (reason !== null && waitMs >= toldMs) {
       log(attempt, `Waits for ${providerWaitInWords(waitName(provider.provider, reason), at)}`);
     }
     await pause(waitMs, call.signal);
@@ -65,11 +72,16 @@ export async function awaitMoment(
   }
 }
 
-/** Makes a call, and notes how the provider served it. */
-export async function noted<Answer>(
+/** The tokens for which the moment of a call is reserved. */
+export const bookedTokens = (expected: number, output: number) =>
+  expected + Math.min(output, usualOutput);
+
+/** Makes a call, and notes how the provider served it; `booked` are the tokens for which its moment was reserved. */
+export async function noted<Answer extends { readonly usage: Usage }>(
   { parts, run }: ThinkingAttempt,
   model: string,
   settings: ProviderSettings | undefined,
+  booked: number,
   call: () => Promise<Answer>,
 ): Promise<Answer> {
   const { paces, context } = parts;
@@ -78,7 +90,9 @@ export async function noted<Answer>(
     context.log.warn({ err, job_id: run.job.id, model }, 'the pace of a provider is not recorded');
   try {
     const answer = await call();
-    void paces.answered(begun).catch(warn);
+    const { prompt, completion } = answer.usage;
+    const isReported = prompt !== null && completion !== null;
+    void paces.answered(begun, isReported ? prompt + completion - booked : 0).catch(warn);
     return answer;
   } catch (error) {
     if (error instanceof ModelError && error.fault === 'unavailable') {

@@ -12,6 +12,8 @@ export interface PacedProvider {
   /** As models name it. */
   readonly provider: string;
   readonly limits: MinuteLimits;
+  /** Whether it is the platform's, for all organizations. */
+  readonly isShared: boolean;
 }
 
 const unlimited: MinuteLimits = { calls: null, tokens: null };
@@ -27,5 +29,5 @@ export function pacedProviderOf(
   // An organization's own credential has a pace of its own, even where another one has stored the same.
   const owner = source === 'organization' ? organizationId : null;
   const name = `${provider} ${digestOf(JSON.stringify([owner, baseUrl, apiKey]))}`;
-  return { name, provider, limits: limits ?? unlimited };
+  return { name, provider, limits: limits ?? unlimited, isShared: owner === null };
 }

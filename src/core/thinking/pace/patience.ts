@@ -14,12 +14,14 @@ import type { WaitKindVerbs } from '../../journal/wait-kinds.ts';
 import { type ActiveGeneration, log } from '../attempt.ts';
 import { stopped, ThinkingError } from '../thinking-error.ts';
 import { ProviderBusyError } from './busy-error.ts';
-import { shortWaitMs, waitName } from './paced-calls.ts';
+import { reservedMaxMs, shortWaitMs, waitName } from './paced-calls.ts';
 import { findProviderWait } from './patience.store.ts';
 import { pause } from './pause.ts';
 
-/** Where the provider does not say when to come back. */
+/** Where the provider does not say when to come back, and at least where it says so again and again. */
 const backoff = { baseMs: 5_000, maxMs: 60_000 };
+/** Calls for which no moment was reserved ask again in a time that grows by this to the most: else all would do so at once. */
+const spread = { stepMs: reservedMaxMs, maxMs: 5 * reservedMaxMs };
 
 export class Patience {
   /** How long a turn may wait; 0 to fail at once. */
@@ -32,6 +34,8 @@ export class Patience {
   recorded = 0;
   /** Rounds of the turn in which no model answered. */
   rounds = 0;
+  /** What a provider said when it did not serve a call of the turn. */
+  refusal: { readonly provider: string; readonly said: string } | null = null;
   /** The model that the turn waits for. */
   model: string | null = null;
   /** The moment that was kept for the next call of a provider while the run waited. */
@@ -74,15 +78,25 @@ async function beginTurn(active: ActiveGeneration, turn: number): Promise<void> 
   const { attempt, generation } = active;
   const { patience, id } = generation;
   if (patience.turn === turn) return;
-  Object.assign(patience, { turn, until: null, recorded: 0, rounds: 0, moment: null });
+  Object.assign(patience, {
+    turn,
+    until: null,
+    recorded: 0,
+    rounds: 0,
+    moment: null,
+    refusal: null,
+  });
   const { job } = attempt.run;
   if (job.epoch === 1) return;
   const { byKey } = await journalOf(attempt.run).records();
   let last = byKey.get(keyOf(id, turn, 1));
   if (last === undefined) return;
-  const { read } = attempt.parts.context.database;
-  const first = await findProviderWait(read, { job_id: job.id, key: keyOf(id, turn, 1) });
-  patience.until = Number(first?.started_at ?? 0) + patience.ms;
+  const startOf = async (nth: number) => {
+    const { read } = attempt.parts.context.database;
+    const wait = await findProviderWait(read, { job_id: job.id, key: keyOf(id, turn, nth) });
+    return Number(wait?.started_at ?? 0);
+  };
+  patience.until = (await startOf(1)) + patience.ms;
   for (let nth = 1; ; nth++) {
     const next = byKey.get(keyOf(id, turn, nth));
     if (next === undefined) break;
@@ -92,7 +106,9 @@ async function beginTurn(active: ActiveGeneration, turn: number): Promise<void> 
   patience.rounds = patience.recorded;
   const [provider = ''] = last.name.split(':', 1);
   const at = last.due_at ?? 0;
-  patience.moment = at < patience.until ? { provider, at } : null;
+  const isReserved =
+    at < patience.until && at - (await startOf(patience.recorded)) <= reservedMaxMs;
+  patience.moment = isReserved ? { provider, at } : null;
   // The run may go on for another reason, such as a wait of its code that has ended.
   if (last.status === 'waiting') await waitOn(active, { name: last.name, at });
 }
@@ -103,21 +119,33 @@ async function waitFor(active: ActiveGeneration, failure: ModelError): Promise<v
   const { clock } = attempt.parts.context;
   const now = clock.now();
   patience.until ??= now + patience.ms;
+  // Of several models the error is the cause of one that says what all of them said.
+  const busy = [failure, failure.cause].find((one) => one instanceof ProviderBusyError);
   if (now >= patience.until) throw impatient(failure, patience);
   patience.rounds += 1;
-  const delayMs = failure.retryAfterMs ?? delayAfter(backoff, patience.rounds);
+  const delayMs = delayOf(failure, busy, patience.rounds);
   const at = Math.min(now + delayMs, patience.until);
   const { provider } = partsOfModel(patience.model ?? call.model);
   const isLimited = failure.isRateLimited;
   const name = waitName(provider, isLimited ? 'rate limit' : 'unavailable');
   log(attempt, `Waits for ${providerWaitInWords(name, at)}`);
-  // Of several models the error is the cause of one that says what all of them said.
-  const isBusy = [failure, failure.cause].some((one) => one instanceof ProviderBusyError);
-  const isKept = isBusy && at < patience.until;
-  patience.moment = isKept ? { provider, at } : null;
+  patience.moment = busy?.isReserved && at < patience.until ? { provider, at } : null;
   if (at - now <= shortWaitMs) return pause(at - now, call.signal);
   patience.recorded += 1;
   await waitOn(active, { name, at });
+}
+
+/** How long a turn waits after a round in which no model answered. */
+function delayOf(
+  { retryAfterMs }: ModelError,
+  busy: ProviderBusyError | undefined,
+  round: number,
+): number {
+  if (retryAfterMs === null) return delayAfter(backoff, round);
+  if (busy?.isReserved) return retryAfterMs;
+  if (busy !== undefined)
+    return retryAfterMs + Math.random() * Math.min(spread.maxMs, spread.stepMs * round);
+  return round === 1 ? retryAfterMs : Math.max(retryAfterMs, delayAfter(backoff, round - 1));
 }
 
 /** Waits for the last of the turn's waits that is on record, or records it. The run may be unloaded meanwhile. */

@@ -17,6 +17,7 @@ import {
   type PaceReason,
   type Refusal,
   refused,
+  spent,
   takeMoment,
 } from './pace-rule.ts';
 import type { PacedProvider } from './paced-provider.ts';
@@ -39,12 +40,14 @@ type Change = { readonly provider: PacedProvider } & (
   | { readonly kind: 'take'; readonly tokens: number; readonly until: number }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'answered'; readonly begunAt: number }
+  | { readonly kind: 'spent'; readonly tokens: number }
 );
 
 /** The moment of a call, and why it is not at once. */
 interface Moment {
   readonly at: number;
-  readonly reason: PaceReason;
+  /** Null where the provider has refused nothing. */
+  readonly reason: PaceReason | null;
   /** What the provider said when it refused last; empty where it did not. */
   readonly said: string;
   /** Whether it is this call's alone; else a pace that is learned meanwhile counts. */
@@ -91,7 +94,7 @@ export class ProviderPaces {
       return this.#changes.add({ kind: 'take', provider, tokens, until });
     }
     const delayMs = this.#ownOf(provider).cold.delay(clock.monotonic());
-    return { at: clock.now() + delayMs, reason: 'rate limit', said: '', isKept: false };
+    return { at: clock.now() + delayMs, reason: null, said: '', isKept: false };
   }
 
   /** Whether the provider has refused a call since, so that the moment of another one no longer counts. */
@@ -111,10 +114,15 @@ export class ProviderPaces {
     return { provider, begunAt: clock.now(), monotonic };
   }
 
-  /** The provider has answered a call, or refused it for a reason of its own. */
-  async answered({ provider, begunAt }: PacedCall): Promise<void> {
+  /**
+   * The provider has answered a call, or refused it for a reason of its own. `tokens` are those that it took beyond the
+   * ones that its moment was reserved for, fewer than none where it took less.
+   */
+  async answered({ provider, begunAt }: PacedCall, tokens = 0): Promise<void> {
     const own = this.#ownOf(provider);
     own.failures = 0;
+    if (tokens !== 0 && provider.limits.tokens !== null)
+      await this.#changes.add({ kind: 'spent', provider, tokens });
     const now = this.#context.clock.monotonic();
     if (now - own.answeredAt < answerEveryMs || (await this.#paceOf(provider)) === null) return;
     if (!(await this.#isPaced(provider))) return;
@@ -128,7 +136,9 @@ export class ProviderPaces {
     own.failures += 1;
     const at = own.begun.indexOf(monotonic);
     if (at >= 0) own.begun.splice(at, 1);
-    const { isRateLimited, retryAfterMs, message: said } = error;
+    const { isRateLimited, retryAfterMs } = error;
+    // What was said to one organization concerns no other.
+    const said = provider.isShared ? '' : error.message;
     if (!isRateLimited && retryAfterMs === null && own.failures < failuresMin) return;
     // Those before it: its refusal may be noticed late.
     const served = own.begun.filter((one) => one > monotonic - countedMs && one <= monotonic);
@@ -202,6 +212,10 @@ function applied(pace: Pace, change: Change, now: number): [Moment, Pace] {
     const taken = takeMoment(pace, change.provider.limits, change, now);
     const { reason, said } = taken.pace;
     return [{ at: taken.at, reason, said, isKept: true }, taken.pace];
+  }
+  if (change.kind === 'spent') {
+    const after = spent(pace, change.provider.limits, change.tokens);
+    return [{ at: now, reason: after.reason, said: after.said, isKept: false }, after];
   }
   const after =
     change.kind === 'refused'
