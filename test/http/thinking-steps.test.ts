@@ -49,14 +49,14 @@ describe('GET /api/jobs/:jobId/steps', () => {
       prompt_tokens: expect.any(Number),
       completion_tokens: expect.any(Number),
       duration_ms: expect.any(Number),
-      ...{ waits_for: null, due_at: null, ...unpriced },
+      ...{ waits_for: null, due_at: null, prompt: 'off', ...unpriced },
     });
     expect(body.data[1]).toEqual({
       ...{ step: 2, kind: 'tool', name: 'text/v1.0/word-count', turn: 1, status: 'completed' },
       ...{ parent_step_id: 1, generation_id: body.data[0].generation_id },
       ...{ error: null, message_id: anId, started_at: aTimestamp, finished_at: aTimestamp },
       ...{ prompt_tokens: null, completion_tokens: null, duration_ms: expect.any(Number) },
-      ...{ waits_for: null, due_at: null, ...unpriced },
+      ...{ waits_for: null, due_at: null, prompt: null, ...unpriced },
     });
     const messages = await thinker.messages(job.conversation_id);
     const ids = new Set(messages.map(({ id }: { id: string }) => id));
