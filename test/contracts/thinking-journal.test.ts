@@ -7,6 +7,7 @@ import { bytesKept } from '../../src/core/journal/prompts/prompts.store.ts';
 import { promptOfStep } from '../../src/core/journal/prompts/read-prompts.ts';
 import { removeSteps } from '../../src/core/journal/steps.ts';
 import type { PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
+import { PromptOfCall } from '../../src/core/thinking/sent-calls.ts';
 import { replaceBudget } from '../../src/core/usage/usage.store.ts';
 import { dayMs } from '../../src/kernel/clock.ts';
 import { insertRuns, newRun } from '../../src/platform/schedules/runs.store.ts';
@@ -33,14 +34,14 @@ describe.each(await engines())('on $name', (engine) => {
   describe('what a call is sent', () => {
     const sending = (text: string, turn = 1) => ({
       turn,
-      sends: (output: number) => ({
+      sends: new PromptOfCall((output) => ({
         model,
         max_tokens: output,
         messages: Array.from({ length: turn }, (_, i) => ({
           role: 'user',
           content: `${text} ${i}`,
         })),
-      }),
+      })),
     });
     const prompt = ({ database }: World, jobId: string, n: number) =>
       promptOfStep(database, jobId, n, 'whole');
@@ -56,7 +57,7 @@ describe.each(await engines())('on $name', (engine) => {
       await begun(journal, { ...sending(long, 2), generation: 'other' });
       await begun(journal, sending(long, 3));
 
-      const bodies = [1, 2, 3].map((turn) => sending(long, turn).sends(50));
+      const bodies = [1, 2, 3].map((turn) => sending(long, turn).sends.bodyFor(50));
       for (const [i, body] of bodies.entries()) {
         const kept = await prompt(world, job.id, i + 1);
         expect(kept).toMatchObject({ state: 'kept', body, since_step: i === 2 ? 1 : null });
@@ -76,7 +77,9 @@ describe.each(await engines())('on $name', (engine) => {
 
       await begun(later, sending(long, 3));
 
-      expect(await prompt(world, job.id, 2)).toMatchObject({ body: sending(long, 3).sends(50) });
+      expect(await prompt(world, job.id, 2)).toMatchObject({
+        body: sending(long, 3).sends.bodyFor(50),
+      });
       expect((await keptBytes(world)) - before).toBeLessThan(300);
     });
 

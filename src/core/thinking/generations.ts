@@ -280,7 +280,7 @@ export class Generations {
       }
       await insertSteps(tx, [activeStep(job, { ...step, attempt, started_at: now })]);
       if (sends !== undefined) {
-        const body = sends?.(reservation.output) ?? null;
+        const body = sends?.bodyFor(reservation.output) ?? null;
         await this.#prompts.keep(tx, { n, generation, turn }, body, now);
       }
       const begin = { n, startedAt: now, reserved, reservedCost, output: reservation.output };

@@ -71,8 +71,22 @@ export function callOfTurn(
   };
 }
 
-/** What is sent for an answer of so many tokens at most; null where no request can be made. */
-export type PromptOf = ((output: number) => Json) | null;
+/** What is sent, known once the tokens of the answer are. */
+export class PromptOfCall {
+  readonly #bodyFor: (output: number) => Json;
+
+  constructor(bodyFor: (output: number) => Json) {
+    this.#bodyFor = bodyFor;
+  }
+
+  /** The body for an answer of so many tokens at most. */
+  bodyFor(output: number): Json {
+    return this.#bodyFor(output);
+  }
+}
+
+/** Null where no request can be made. */
+export type PromptOf = PromptOfCall | null;
 
 /** What a turn sends, where it is to be kept. */
 export async function promptOfTurn(turn: SentTurn): Promise<PromptOf | undefined> {
@@ -97,10 +111,10 @@ export async function promptFrom(
   try {
     const settings = await parts.credentials.settingsForModel(run.job.organization_id, model);
     const call = await callFor(settings);
-    const bodyFor = (output: number) => bodyOfCall({ ...call(output), onText: () => {} });
+    const prompt = new PromptOfCall((output) => bodyOfCall({ ...call(output), onText: () => {} }));
     // A call that cannot be written fails here, not in the transaction.
-    bodyFor(1);
-    return bodyFor;
+    prompt.bodyFor(1);
+    return prompt;
   } catch (error) {
     // The call itself fails for the same reason, on record.
     if (error instanceof ModelError || error instanceof PlatformError) return null;

@@ -6,7 +6,7 @@
 import type { Transaction } from '../../../adapters/database/database.ts';
 import type { Json } from '../../../kernel/json.ts';
 import type { OpenClaim } from '../claim-writes.ts';
-import { KnownPrompts, recallPrompt, writePrompt } from './prompt-form.ts';
+import { KnownPrompts, recallPrompt, rememberPrompt, writePrompt } from './prompt-form.ts';
 import type { PromptSettings } from './prompt-settings.ts';
 import { findPromptBefore, insertPrompt, takeBytes } from './prompts.store.ts';
 import { readerOf } from './read-prompts.ts';
@@ -80,7 +80,7 @@ export class KeptPrompts {
     const isKept = state === 'kept';
     const kept_bytes = isKept ? Buffer.byteLength(text) : 0;
     await insertPrompt(tx, { ...row, state, kept_bytes, body: isKept ? text : null });
-    if (isKept) tx.afterCommit(() => written?.remember());
+    if (isKept && written !== null) tx.afterCommit(() => rememberPrompt(known, written));
   }
 
   async #stateOf(tx: Transaction, bytes: number, text: string) {

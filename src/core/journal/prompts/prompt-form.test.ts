@@ -6,6 +6,7 @@ import {
   PromptReader,
   promptsNamed,
   recallPrompt,
+  rememberPrompt,
   type WrittenPrompt,
   writePrompt,
 } from './prompt-form.ts';
@@ -18,7 +19,7 @@ class Stored {
 
   keep(known: KnownPrompts, n: number, body: Json, dialogue = 'a') {
     const prompt = writePrompt(known, dialogue, n, body);
-    prompt.remember();
+    rememberPrompt(known, prompt);
     this.written.set(n, JSON.parse(prompt.text) as WrittenPrompt);
     this.from.set(n, prompt.from);
     this.bytes += prompt.text.length;

@@ -59,8 +59,16 @@ export interface PromptToKeep {
   /** The first one of those that its lists go on from. */
   readonly from: number;
   readonly text: string;
-  /** Has later prompts refer to it, once it is stored. */
-  remember(): void;
+  readonly dialogue: string;
+  readonly last: LastPrompt;
+  /** The places of its own values, by digest. */
+  readonly added: ReadonlyMap<string, Place>;
+}
+
+/** Has later prompts refer to one that is stored. */
+export function rememberPrompt(known: KnownPrompts, prompt: PromptToKeep): void {
+  for (const [digest, place] of prompt.added) known.places.set(digest, place);
+  known.last.set(prompt.dialogue, prompt.last);
 }
 
 /** Writes the prompt of a step, for a dialogue whose prompts begin alike. */
@@ -92,15 +100,9 @@ export function writePrompt(
     bytes: fields.length === 0 ? 2 : writer.bytes + 1,
     from,
     text: `{${before}"fields":[${fields.join(',')}]}`,
-    remember() {
-      for (const [digest, place] of writer.added) known.places.set(digest, place);
-      known.last.set(dialogue, {
-        n,
-        from,
-        length: base === undefined ? 1 : base.length + 1,
-        lists,
-      });
-    },
+    dialogue,
+    last: { n, from, length: base === undefined ? 1 : base.length + 1, lists },
+    added: writer.added,
   };
 }
 
