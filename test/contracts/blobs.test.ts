@@ -1,6 +1,6 @@
 /** What keeps the bytes of files: one suite for the directory and for S3-compatible storage. */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Blobs } from '../../src/adapters/blobs/blobs.ts';
 import { blobsIn, DirectoryBlobs } from '../../src/adapters/blobs/directory-blobs.ts';
 import { S3Blobs } from '../../src/adapters/blobs/s3-blobs.ts';
+import { removeStale } from '../../src/adapters/blobs/spool.ts';
 import { s3Keys, signatureOf, startS3 } from '../support/s3-server.ts';
 
 async function inS3(secretAccessKey = s3Keys.secretAccessKey) {
@@ -62,6 +63,19 @@ test('a directory forgets what arrived before a crash, and keeps what was put', 
 
   expect(readdirSync(spoolDirectory)).toEqual([]);
   expect(await buffer((await before.read(key))!)).toEqual(Buffer.from('kept'));
+});
+
+test('what a process was receiving when it was ended is removed once it is old', async () => {
+  const directory = emptyPlace();
+  const [old, arriving] = [join(directory, 'old'), join(directory, 'arriving')];
+  for (const path of [old, arriving]) writeFileSync(path, 'half');
+  const before = Date.now() / 1_000 - 3 * 3_600;
+  utimesSync(old, before, before);
+
+  await removeStale(directory);
+  await removeStale(join(directory, 'none'));
+
+  expect(readdirSync(directory)).toEqual(['arriving']);
 });
 
 describe('S3-compatible storage that refuses', () => {
