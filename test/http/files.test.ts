@@ -1,6 +1,6 @@
 /** Files: kept, read, listed, deleted (docs/files.md). */
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -242,6 +242,41 @@ describe('bytes', () => {
       });
     },
   );
+});
+
+embeddedTest('bytes that cannot be removed keep no others', async () => {
+  const { organization } = await newTenant(platform);
+  const [stuck, lost] = [`${organization}/stuck`, `${organization}/lost`];
+  // A directory in the place of a file.
+  mkdirSync(join(platform.dataDir, 'files', stuck), { recursive: true });
+  await platform.database.write(async (tx) => {
+    await tx.insert('file_garbage', [
+      { blob_key: stuck, due_at: 0 },
+      { blob_key: lost, due_at: 1 },
+    ]);
+  });
+  onTestFinished(async () => {
+    await platform.database.write(async (tx) => {
+      await tx.kysely.deleteFrom('file_garbage').where('blob_key', '=', stuck).execute();
+    });
+  });
+
+  clock.advance(hourMs);
+
+  const left = async () => {
+    const { kysely } = platform.database.read;
+    const rows = await kysely
+      .selectFrom('file_garbage')
+      .select('blob_key')
+      .where('blob_key', 'like', `${organization}/%`)
+      .execute();
+    return rows.map(({ blob_key }) => blob_key);
+  };
+  await waitFor(async () => !(await left()).includes(lost), {
+    describe: 'the others are removed',
+    deadlineMs: 30_000,
+  });
+  expect(await left()).toEqual([stuck]);
 });
 
 describe('a browser runs nothing of a file', () => {
