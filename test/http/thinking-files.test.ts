@@ -423,11 +423,9 @@ describe('a tool that names files in its output', () => {
         },
       ],
     });
-    const kept = JSON.stringify([
-      await thinker.messages(job.conversation_id),
-      await thinker.steps(job.job_id),
-    ]);
-    expect(kept).not.toContain(png.toString('base64').slice(8, 40));
+    const messages = await thinker.messages(job.conversation_id);
+    const { output } = JSON.parse(messages.find(({ role }) => role === 'tool')?.content);
+    expect(JSON.stringify(output)).not.toContain(png.toString('base64').slice(8, 40));
     const on = { 'x-conversation-id': job.conversation_id };
     world.provider.script(answering('Grey.'));
     await thinker.task('And what colour?', {}, on);
