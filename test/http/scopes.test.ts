@@ -266,9 +266,11 @@ const operations: Readonly<Record<string, Operation>> = {
     'registry',
     'schedules',
   ]),
-  getStepPrompt: onOne([], ofJob, jobs('/steps/1/prompt'), {
-    strict: ['conversations', 'memories'],
-  }),
+  getStepPrompt: {
+    ...onOne([], ofJob, jobs('/steps/1/prompt'), { strict: ['conversations', 'memories'] }),
+    // Its job has called no model; test/http/prompts.test.ts reads some.
+    result: { status: 404, code: 'not_found' },
+  },
   getStatistics: onAll([], () => ['/api/statistics']),
   getTokenUsage: onOne([], ofConversation, conversations('/token-usage'), ofConversations),
   limitAgent: onOne(['staged'], agent, (id) => `${agents(id)}/queue`, {

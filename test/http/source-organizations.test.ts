@@ -263,8 +263,8 @@ describe('a source with credentials', () => {
 
   test('is no tool of an agent of another organization, and code of its runs cannot call it', async () => {
     const [acme, globex] = [
-      await newThinker(world.platform, { skills: ['*'] }),
-      await newThinker(world.platform, { skills: ['*'] }),
+      await newThinker(world.platform, { skills: ['*/*/echo'] }),
+      await newThinker(world.platform, { skills: ['*/*/echo'] }),
     ];
     const { skill } = await ownedBy(acme);
     const tool = toolNamed(skill);
@@ -397,8 +397,8 @@ describe('what an account is shown', () => {
   }
 
   test('is offered to no other organization, and to its own once the administrator has read it', async () => {
-    const acme = await newThinker(world.platform, { skills: ['*'] });
-    const globex = await newThinker(world.platform, { skills: ['*'] });
+    const acme = await newThinker(world.platform, { skills: ['*/*/echo'] });
+    const globex = await newThinker(world.platform, { skills: ['*/*/echo'] });
     const [server, by] = [await startMcpServer(), await startAuthorizationServer()];
     protect(server, by);
     made += 1;

@@ -124,8 +124,17 @@ describe('a picture', () => {
     const thinker = await newThinker(world.platform, { model: 'openai/blind' });
     const id = await keep(thinker, 'harbour.png', png);
 
-    await give(thinker, 'What is it?', [id]);
+    const job = await give(thinker, 'What is it?', [id]);
+    const events = await (await thinker.follow(job.job_id)).ended;
 
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        event: 'log',
+        data: expect.objectContaining({
+          message: 'openai/blind cannot see the file "harbour.png"',
+        }),
+      }),
+    );
     expect(lastContent()).toBe('[openai/blind cannot see the file "harbour.png"]\n\nWhat is it?');
   });
 
@@ -221,6 +230,9 @@ describe('a url', () => {
     expect(lastContent()[0]).toEqual({ type: 'image_url', image_url: { url: dataUrl } });
     const { data } = (await thinker.get(`/api/files?job_id=${job.job_id}`)).body;
     expect(data).toMatchObject([{ name: 'harbour.png', media_type: 'image/png' }]);
+    await thinker.task('And what colour?', {}, { 'x-conversation-id': job.conversation_id });
+    expect(JSON.stringify(lastBody().messages)).toContain(dataUrl);
+    expect(receiver.connections()).toBe(1);
   });
 
   test('is not fetched again for a job that goes on from this one', async () => {

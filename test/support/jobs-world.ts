@@ -241,7 +241,8 @@ export async function jobsWorld(
     const runners = new Map(
       jobQueues.map((name) => {
         const yieldOf = (id: string) => yieldSlot?.(name, id) ?? (() => {});
-        return [name, { yieldSlot: yieldOf }];
+        // What begins is for the tests to say, so all jobs are announced to the queue.
+        return [name, { yieldSlot: yieldOf, hasSlotFor: () => false }];
       }),
     );
     const context = { ...base, config: { ...config, isEmbedded: !yieldSlot }, log, writer };

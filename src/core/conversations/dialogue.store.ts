@@ -27,6 +27,7 @@ const dialogue = statement<OfDialogue & { oldest: string }>()((db, p, dialect) =
     .selectFrom('messages')
     .select((eb) => [
       'id',
+      'job_id',
       'role',
       'data',
       sql<string>`case when data is null then content else '' end`.as('content'),

@@ -35,6 +35,8 @@ export interface AttachingTo {
   readonly signal: AbortSignal;
   /** Whether a file that is gone is left out with a note; else it fails the request. */
   readonly isHistory: boolean;
+  /** The job whose message it is, where that is an earlier one. */
+  readonly earlierJob?: string | null;
 }
 
 /** A message of the user with the files of these names: ids, or urls. */
@@ -106,13 +108,13 @@ async function takePdf(attempt: ThinkingAttempt, models: readonly string[]): Pro
 async function fileOf(
   attempt: ThinkingAttempt,
   name: string,
-  { isHistory, signal }: AttachingTo,
+  { isHistory, earlierJob = null, signal }: AttachingTo,
 ): Promise<FileRow | string> {
   const { parts, run } = attempt;
   const { organization_id } = run.job;
   if (!isId(name)) {
     return isHistory
-      ? `[The file ${name} was read before.]`
+      ? ((await fetchedBefore(attempt, name, earlierJob)) ?? isGone(name))
       : await fetchFile(attempt, name, signal);
   }
   try {
@@ -125,6 +127,12 @@ async function fileOf(
     if (isHistory) return `[The file ${name} is not there any more.]`;
     throw new ThinkingError('skill_execution_failed', `There is no file ${name} for this task`);
   }
+}
+
+/** The file that an earlier job has fetched from a url. */
+async function fetchedBefore({ parts, run }: ThinkingAttempt, url: string, jobId: string | null) {
+  const row = jobId === null ? undefined : await parts.files.fetchedBy([jobId], url);
+  return row?.organization_id === run.job.organization_id ? row : undefined;
 }
 
 /** A file as text between marks, which say that it is data; a note for one that cannot be read. */
@@ -169,6 +177,7 @@ function textOf(
 async function readDocument(attempt: ThinkingAttempt, row: FileRow, signal: AbortSignal) {
   const isReadable =
     isTextType(row.media_type) || row.media_type === pdf || /wordprocessing/.test(row.media_type);
+  if (pictureTypes.has(row.media_type)) return { fault: 'it is larger than models are sent' };
   if (!isReadable) return { fault: `models are sent no ${row.media_type}` };
   if (Number(row.bytes) > documentBytesMax) return { fault: 'it is larger than 20 MiB' };
   const { fileBytes, documents } = attempt.parts;

@@ -3,6 +3,7 @@
  * as files of the job: a repeated attempt, and a job that goes on from this one, reads the same bytes.
  */
 import { EgressError } from '../../adapters/egress/egress-error.ts';
+import { PlatformError } from '../../kernel/errors.ts';
 import { fileName } from '../../kernel/file-name.ts';
 import type { FileRow } from '../files/files.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
@@ -24,6 +25,7 @@ export async function fetchFile(
   const known = await parts.files.fetchedBy(jobsOnRecord(job), url);
   if (known !== undefined) return known;
   const most = Math.min(bytesMax, parts.files.bytesMax);
+  await kept(url, parts.files.requireRoom(job.organization_id, 1));
   const release = await parts.fileBytes.take(most, signal);
   try {
     const { status, body } = await fetchOutside(parts, url, most, signal);
@@ -34,9 +36,19 @@ export async function fetchFile(
     const owner = { organizationId: job.organization_id, userId: userOf(attempt) };
     const name = fileName(decodedPath(url));
     const from = { ...owner, jobId: job.id, sourceUrl: url };
-    return await parts.files.create(from, name, pieces(body));
+    return await kept(url, parts.files.create(from, name, pieces(body)));
   } finally {
     release();
+  }
+}
+
+/** What keeps a file; fails as the fetch does where there is no room or no storage for it. */
+async function kept<T>(url: string, keeping: Promise<T>): Promise<T> {
+  try {
+    return await keeping;
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    throw failed(url, error.message, error.status >= 500);
   }
 }
 

@@ -59,7 +59,10 @@ export async function historyBefore(
   const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== task);
   const kept = history.slice(0, end + 1);
   const named = new Map(
-    messages.map(({ id, content, task_field }) => [id, filesIn(content, task_field)]),
+    messages.map(({ id, job_id, content, task_field }) => [
+      id,
+      { jobId: job_id, names: filesIn(content, task_field) },
+    ]),
   );
   for (let at = kept.length - 1, left = filesMax; at >= 0; at--) {
     const message = kept[at] as DialogueMessage;
@@ -72,10 +75,11 @@ export async function historyBefore(
       ids.set(made, id);
       continue;
     }
-    const names = (named.get(id) ?? []).slice(0, left);
+    const { jobId = null, names: all = [] } = named.get(id) ?? {};
+    const names = all.slice(0, left);
     if (names.length === 0) continue;
     left -= names.length;
-    const made = await attached(attempt, message.text, names, to);
+    const made = await attached(attempt, message.text, names, { ...to, earlierJob: jobId });
     kept[at] = made;
     ids.set(made, id);
   }

@@ -14,6 +14,7 @@ import { log, type ThinkingAttempt } from './attempt.ts';
 import { withFileNames } from './files-of-calls.ts';
 import type { Generation } from './generation.ts';
 import { withLastTurnNote } from './last-turn.ts';
+import { filesIn } from './message-files.ts';
 
 /** A turn of a model, as far as what it is sent depends on it. */
 export interface SentTurn {
@@ -34,14 +35,19 @@ export interface CallWay {
 
 /** The way of a call, with a log line for the settings that the model does not take. Throws a ModelError. */
 export function wayOf(
-  { attempt, generation: { call, leftOut }, model, tools }: SentTurn,
+  { attempt, generation: { call, leftOut }, model, messages, tools }: SentTurn,
   settings: ProviderSettings | undefined,
 ): CallWay {
   const isOffered = tools.length > 0;
   const isChatWithTools = isOffered && speaksChat(model, settings);
   const taken = attempt.parts.known.takenBy(model, call, isChatWithTools);
-  const isWithout = isOffered && !taken.takesTools;
-  for (const sentence of isWithout ? [...taken.notes, `${model} takes no tools`] : taken.notes) {
+  const unseen = taken.takesFiles ? [] : messages.flatMap(filesIn);
+  const notes = [
+    ...taken.notes,
+    ...(isOffered && !taken.takesTools ? [`${model} takes no tools`] : []),
+    ...unseen.map(({ name }) => `${model} cannot see the file ${JSON.stringify(name)}`),
+  ];
+  for (const sentence of notes) {
     if (!leftOut.has(sentence)) log(attempt, sentence);
     leftOut.add(sentence);
   }

@@ -2,9 +2,11 @@
  * The `ctx` of a run, in the child: its identity, its signal, its requests to the platform and the skills that it calls.
  * Calls after the end of the run have no effect. The members can be destructured (`const { log } = ctx`).
  */
+
 import { cutToUnits } from '../../../kernel/cut-text.ts';
 import { digestOf } from '../../../kernel/digest.ts';
 import { inputDigestOf, wholeDigest } from '../../../kernel/input-digest.ts';
+import { isObject } from '../../../kernel/json.ts';
 import { issuesText } from '../../../kernel/json-schema.ts';
 import { permanentError } from '../../../kernel/permanent-error.ts';
 import type { Memory, SkillContext, SkillFiles, SkillMemory } from '../../skills/definition.ts';
@@ -99,9 +101,12 @@ function handled<T>(promise: Promise<T>): Promise<T> {
 
 /** The agent's memory, which the parent keeps: one for the run and all that it calls. */
 function createMemory(part: Part, byModel?: { readonly by_model: true }): SkillMemory {
+  // What is no object is refused by the parent as it is.
+  const asked = <T>(given: T) =>
+    byModel !== undefined && isObject(given) ? { ...given, ...byModel } : given;
   return {
-    remember: (memory) => ask(part, 'remember', { ...memory, ...byModel }) as Promise<Memory>,
-    recall: (wanted = {}) => ask(part, 'recall', { ...wanted, ...byModel }) as Promise<Memory[]>,
+    remember: (memory) => ask(part, 'remember', asked(memory)) as Promise<Memory>,
+    recall: (wanted = {}) => ask(part, 'recall', asked(wanted)) as Promise<Memory[]>,
     forget: (id) => ask(part, 'forget', byModel ? { id, ...byModel } : id) as Promise<boolean>,
     profile: () => ask(part, 'profile', null) as Promise<string>,
     updateProfile: async (content) =>
