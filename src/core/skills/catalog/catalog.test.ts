@@ -31,6 +31,7 @@ const exampleModel = fakeModel(({ schema }) => {
 function sampleOf(schema: JsonSchema): unknown {
   if (Array.isArray(schema['enum'])) return schema['enum'][0];
   const properties = Object.entries((schema['properties'] ?? {}) as Record<string, JsonSchema>);
+  if (schema['type'] === 'boolean') return true;
   if (properties.length === 0) return schema['type'] === 'array' ? [] : 'text';
   return Object.fromEntries(properties.map(([name, inner]) => [name, sampleOf(inner)]));
 }

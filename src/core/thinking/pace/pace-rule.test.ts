@@ -101,6 +101,14 @@ describe('an outage', () => {
     expect(until(60_000)).toBe(1_000);
   });
 
+  test('is one for calls that begin one after the other, as they had got their moments before it', () => {
+    let pace = freshPace;
+    for (let i = 0; i < 8; i++)
+      pace = refused(pace, { ...down, begunAt: begin + 20 * i }, begin + 20 * i + 15, 0);
+    expect(pace.refusals).toBe(1);
+    expect(pace.pausedUntil).toBe(begin + 15 + 2_000);
+  });
+
   test('ends with the first answer to a call that began after it', () => {
     const pace = refused(freshPace, down, begin);
     expect(answered(pace, begin - 1, begin + 1).pausedUntil).toBe(pace.pausedUntil);
@@ -116,6 +124,13 @@ test('limits of calls and tokens a minute are kept to', () => {
   expect(momentsOf(freshPace, { calls: 60, tokens: 30_000 }, 3, begin)).toEqual(
     [0, 2_000, 4_000].map((ms) => begin + ms),
   );
+});
+
+test('a limit of calls a minute is kept to after an answer', () => {
+  const limits = { calls: 60, tokens: null };
+  const { pace } = takeMoment(freshPace, limits, any, begin);
+  const after = answered(pace, begin, begin + 100, limits);
+  expect(momentsOf(after, limits, 1, begin + 100)).toEqual([begin + 1_000]);
 });
 
 test('tokens that a call took beyond those expected hold up the next ones', () => {

@@ -128,11 +128,15 @@ function probeEveryMs({ pausedUntil }: Pace, at: number): number {
   return at - pausedUntil < probes.forMs ? probes.everyMs : probes.laterMs;
 }
 
-/** The pace after a refusal. Calls that had begun before the last one was known are of the same wave. */
+/**
+ * The pace after a refusal. Calls are of the same wave that had begun before the last one was known, or in its pause: they had
+ * got their moments before.
+ */
 export function refused(pace: Pace, refusal: Refusal, now: number, random = Math.random()): Pace {
   const known = current(pace, now);
   const { begunAt, isRateLimited, retryAfterMs, said } = refusal;
-  const isNewWave = known.refusals === 0 || begunAt > known.refusedAt;
+  const isNewWave =
+    known.refusals === 0 || (begunAt > known.refusedAt && begunAt >= known.pausedUntil);
   const refusals = known.refusals + Number(isNewWave);
   const reason = isRateLimited ? 'rate limit' : 'unavailable';
   const pauseMs = retryAfterMs ?? (isNewWave ? delayAfter(pauses[reason], refusals, random) : 0);
@@ -171,8 +175,13 @@ function slowed(
   };
 }
 
-/** The pace after an answer to a call that began then. */
-export function answered(pace: Pace, begunAt: number, now: number): Pace {
+/** The pace after an answer to a call that began then; the moments of a limit of `calls` a minute stay. */
+export function answered(
+  pace: Pace,
+  begunAt: number,
+  now: number,
+  { calls }: Pick<MinuteLimits, 'calls'> = { calls: null },
+): Pace {
   const known = current(pace, now);
   if (begunAt <= known.refusedAt) {
     // Between two waves the provider has served some: the next pause is a short one again.
@@ -180,7 +189,8 @@ export function answered(pace: Pace, begunAt: number, now: number): Pace {
     return served ? { ...known, refusals: Math.min(known.refusals, 1) } : known;
   }
   const { perMinute, raisedAt, nextAt, refusedAt } = known;
-  if (perMinute === null) return { ...known, refusals: 0, pausedUntil: 0, nextAt: 0 };
+  if (perMinute === null)
+    return { ...known, refusals: 0, pausedUntil: 0, nextAt: calls === null ? 0 : nextAt };
   const sinceMs = now - refusedAt;
   const share = rises.find(({ before }) => sinceMs < before * 1_000)?.share ?? 0;
   const seconds = Math.max(0, Math.min(now - raisedAt, risenMaxMs)) / 1_000;

@@ -124,7 +124,8 @@ async function waitFor(active: ActiveGeneration, failure: ModelError): Promise<v
   if (now >= patience.until) throw impatient(failure, patience);
   patience.rounds += 1;
   const delayMs = delayOf(failure, busy, patience.rounds);
-  const at = Math.min(now + delayMs, patience.until);
+  // Due times are whole milliseconds; paces have parts of them.
+  const at = Math.ceil(Math.min(now + delayMs, patience.until));
   const { provider } = partsOfModel(patience.model ?? call.model);
   const isLimited = failure.isRateLimited;
   const name = waitName(provider, isLimited ? 'rate limit' : 'unavailable');

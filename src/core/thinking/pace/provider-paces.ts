@@ -220,6 +220,6 @@ function applied(pace: Pace, change: Change, now: number): [Moment, Pace] {
   const after =
     change.kind === 'refused'
       ? refused(pace, change.refusal, now)
-      : answered(pace, change.begunAt, now);
+      : answered(pace, change.begunAt, now, change.provider.limits);
   return [{ at: now, reason: after.reason, said: after.said, isKept: false }, after];
 }
