@@ -7,9 +7,8 @@ import type { Handle } from '../../adapters/database/database.ts';
 import { fittingRows } from '../../adapters/database/page-bytes.ts';
 import { listRecords, listResults, type RecordedRow, type ResultRow } from './record-queries.ts';
 import type { StepRecord } from './records.ts';
+import { thoughtKinds } from './step-rows.ts';
 
-/** The kinds whose results `listResults` leaves out. */
-const isThought: ReadonlySet<RecordedRow['kind']> = new Set(['model', 'tool', 'guard', 'generate']);
 /** Rows of a page. */
 const pageRows = 1_000;
 /** Bytes of the results of a page beyond those of its first row; no more are kept that were not requested. */
@@ -51,7 +50,7 @@ export interface Results {
 export function newResults(db: Handle, jobId: string, rows: readonly RecordedRow[]): Results {
   const ended = new Map<number | null, StepWithResult[]>();
   for (const { n, kind, parent, status, size } of rows) {
-    if (isThought.has(kind)) continue;
+    if (thoughtKinds.has(kind)) continue;
     if (status !== 'completed' && status !== 'failed') continue;
     const steps = ended.get(parent) ?? [];
     if (steps.length === 0) ended.set(parent, steps);

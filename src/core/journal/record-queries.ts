@@ -4,6 +4,7 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import { bytesOf } from '../../adapters/database/page-bytes.ts';
 import { allRows, statement } from '../../adapters/database/statement.ts';
 import type { JobStepsTable, StepStatus } from '../../adapters/database/tables.ts';
+import { thoughtKinds } from './step-rows.ts';
 
 /** A step without its result, and the bytes of that; `size` has those of all that a claim may read later. */
 export type RecordedRow = Pick<
@@ -61,7 +62,7 @@ export const listResults = allRows<PageOfResults>()((db, p) =>
     .where('job_id', '=', p('job_id'))
     .where('n', '>=', p('from'))
     .where('n', '<=', p('to'))
-    .where('kind', 'not in', ['model', 'tool', 'guard', 'generate'])
+    .where('kind', 'not in', [...thoughtKinds])
     .where(sql<boolean>`parent is not distinct from ${p('parent')}`),
 );
 

@@ -1,6 +1,9 @@
 /** The rows of steps: as they begin, and as they end. */
 import type { Insertable } from 'kysely';
-import type { JobStepsTable, StepStatus } from '../../adapters/database/tables.ts';
+import type { JobStepsTable, StepKind, StepStatus } from '../../adapters/database/tables.ts';
+
+/** The steps of a request to a model, which no code of a run requests by itself: their messages have what they resulted in. */
+export const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'guard', 'generate']);
 
 /** A job whose run calls models or takes steps, as one claim holds it. */
 export interface JournalJob {

@@ -15,7 +15,7 @@ import {
 import { deletePrompts, listStates } from './prompts/prompts.store.ts';
 import { type ShownPromptState, stateWithout } from './prompts/read-prompts.ts';
 import { deleteSteps, type ListedStep, listSteps, type StepsPage } from './step-queries.ts';
-import type { StepError } from './step-rows.ts';
+import { type StepError, thoughtKinds } from './step-rows.ts';
 import { listApprovalsOfSteps, listEventsWaitedFor, listJobsOfSteps } from './waited-for.store.ts';
 
 /** What ends a wait before its time. */
@@ -125,8 +125,6 @@ function countsOf(job: CountedTokens): CountedTokens {
     unpriced: Number(job.unpriced),
   };
 }
-
-const thoughtKinds: ReadonlySet<StepKind> = new Set(['model', 'tool', 'guard', 'generate']);
 
 function ruleBody({ rule, then, message }: RuleDecision) {
   return { number: rule, then, message };

@@ -33,9 +33,10 @@ const pictureTypes: ReadonlySet<string> = new Set([
 export interface AttachingTo {
   readonly models: readonly string[];
   readonly signal: AbortSignal;
-  /** Whether a file that is gone is left out with a note; else it fails the request. */
-  readonly isHistory: boolean;
-  /** The job whose message it is, where that is an earlier one. */
+  /**
+   * The job whose message it is, where that is an earlier one, null if it is not known: then a file that is gone is left
+   * out with a note. Else it fails the request.
+   */
   readonly earlierJob?: string | null;
 }
 
@@ -79,18 +80,14 @@ async function asSent(
 }
 
 /** The files that the output of a tool names, as its model is sent them. Names of files that are not there are left alone. */
-export async function namedIn(
-  attempt: ThinkingAttempt,
-  output: unknown,
-  to: Pick<AttachingTo, 'models' | 'signal'>,
-) {
+export async function namedIn(attempt: ThinkingAttempt, output: unknown, to: AttachingTo) {
   const ids = filesNamedIn(output);
   if (ids.length === 0) return { texts: [], files: [] };
   const { parts, run } = attempt;
   const rows = await parts.files.usable(run.job.organization_id, userOf(attempt), ids);
   for (const row of rows.values()) await parts.files.prolong(row);
   const named = ids.flatMap((id) => rows.get(id) ?? []);
-  return await asSent(attempt, named, { ...to, isHistory: false });
+  return await asSent(attempt, named, to);
 }
 
 const pdf = 'application/pdf';
@@ -108,14 +105,14 @@ async function takePdf(attempt: ThinkingAttempt, models: readonly string[]): Pro
 async function fileOf(
   attempt: ThinkingAttempt,
   name: string,
-  { isHistory, earlierJob = null, signal }: AttachingTo,
+  { earlierJob, signal }: AttachingTo,
 ): Promise<FileRow | string> {
   const { parts, run } = attempt;
   const { organization_id } = run.job;
   if (!isId(name)) {
-    return isHistory
-      ? ((await fetchedBefore(attempt, name, earlierJob)) ?? isGone(name))
-      : await fetchFile(attempt, name, signal);
+    return earlierJob === undefined
+      ? await fetchFile(attempt, name, signal)
+      : ((await fetchedBefore(attempt, name, earlierJob)) ?? isGone(name));
   }
   try {
     const [row] = await parts.files.ofRequest(organization_id, userOf(attempt), [name]);
@@ -124,7 +121,7 @@ async function fileOf(
     return row;
   } catch (error) {
     if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
-    if (isHistory) return `[The file ${name} is not there any more.]`;
+    if (earlierJob !== undefined) return `[The file ${name} is not there any more.]`;
     throw new ThinkingError('skill_execution_failed', `There is no file ${name} for this task`);
   }
 }

@@ -30,16 +30,11 @@ export async function withFiles<T>(
   { messages, model, takesFiles, signal }: FilesOfCall,
   makeCall: (messages: readonly DialogueMessage[]) => Promise<T>,
 ): Promise<T> {
-  const named = messages.flatMap((message) => filesIn(message));
-  if (named.length === 0) return makeCall(messages);
-  if (!takesFiles) {
-    return makeCall(messages.map((one) => inWords(one, ({ name }) => cannotSee(model, name))));
-  }
-  const { parts, run } = attempt;
-  const ids = [...new Set(named.map(({ id }) => id))];
-  const rows = await parts.files.usable(run.job.organization_id, userOf(attempt), ids);
+  if (!messages.some(hasFiles)) return makeCall(messages);
+  if (!takesFiles) return makeCall(withoutFiles(messages, model));
+  const rows = await usableRows(attempt, messages);
   const { sent, bytes } = sentWithin(messages, rows);
-  const release = await parts.fileBytes.take(bytes, signal);
+  const release = await attempt.parts.fileBytes.take(bytes, signal);
   try {
     const contents = new Map<string, FileContent>();
     for (const row of sent.values()) {
@@ -62,13 +57,9 @@ export async function withFileNames(
   attempt: ThinkingAttempt,
   { messages, model, takesFiles }: Omit<FilesOfCall, 'signal'>,
 ): Promise<readonly DialogueMessage[]> {
-  const ids = [...new Set(messages.flatMap(filesIn).map(({ id }) => id))];
-  if (ids.length === 0) return messages;
-  if (!takesFiles) {
-    return messages.map((one) => inWords(one, ({ name }) => cannotSee(model, name)));
-  }
-  const { parts, run } = attempt;
-  const rows = await parts.files.usable(run.job.organization_id, userOf(attempt), ids);
+  if (!messages.some(hasFiles)) return messages;
+  if (!takesFiles) return withoutFiles(messages, model);
+  const rows = await usableRows(attempt, messages);
   const contents = new Map<string, FileContent>();
   for (const { id, name, media_type, bytes, sha256 } of sentWithin(messages, rows).sent.values()) {
     const base64 = `[the file ${id}, ${bytes} bytes, SHA-256 ${sha256}]`;
@@ -93,8 +84,22 @@ function withGiven(
   );
 }
 
-const cannotSee = (model: string, name: string) =>
-  `[${model} cannot see the file ${JSON.stringify(name)}]`;
+const hasFiles = (message: DialogueMessage) => filesIn(message).length > 0;
+
+/** The rows of the files of messages that the job may use, by id. */
+function usableRows(attempt: ThinkingAttempt, messages: readonly DialogueMessage[]) {
+  const { parts, run } = attempt;
+  const ids = [...new Set(messages.flatMap(filesIn).map(({ id }) => id))];
+  return parts.files.usable(run.job.organization_id, userOf(attempt), ids);
+}
+
+/** The messages for a model that sees no files. */
+const withoutFiles = (messages: readonly DialogueMessage[], model: string) =>
+  messages.map((one) => inWords(one, (file) => `[${cannotSee(model, file)}]`));
+
+/** What is said of a file that a model does not see. */
+export const cannotSee = (model: string, { name }: AttachedFile) =>
+  `${model} cannot see the file ${JSON.stringify(name)}`;
 export const isGone = (name: string) => `[The file ${JSON.stringify(name)} is not there any more.]`;
 const noRoom = (name: string) =>
   `[The file ${JSON.stringify(name)} is left out: the files of a request are too large together.]`;

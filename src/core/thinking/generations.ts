@@ -45,7 +45,7 @@ import type { ReservationNeed } from '../usage/reservation-rule.ts';
 import { charge, reserve, type UsageOwner } from '../usage/reservations.ts';
 import { placeInTree, type TreePlace, treeState } from './agent-tree.ts';
 import type { Summary } from './compaction-plan.ts';
-import { type Held, heldContent, heldData } from './guard-records.ts';
+import { type Held, heldContent, marked } from './guard-records.ts';
 import {
   type CallCost,
   nothingRecorded,
@@ -407,7 +407,7 @@ export class Generations {
           ...messageOf(job, id, now),
           role: 'tool',
           content: cutContent(end.content),
-          data: heldData(end.message, end.isHeld === true),
+          data: JSON.stringify(marked(end.message, end.isHeld)),
           isDialogue: end.isDialogue && !end.isHeld,
         },
       ]);
@@ -472,7 +472,7 @@ async function storedOf(
   { generation }: BegunCall,
   { message, summary, isHeld }: CallEnd,
 ): Promise<AssistantMessage | Held<AssistantMessage> | Summary | null> {
-  if (summary === undefined) return isHeld && message ? { ...message, isHeld } : message;
+  if (summary === undefined) return message && marked(message, isHeld);
   const { turns } = summary;
   const first = { job_id: job.id, generation, turns };
   const last = turns === 0 ? undefined : await findLastMessageOfTurns(tx, first);

@@ -21,9 +21,12 @@ export const heldContent = '[held until the guards of the agent have seen it]';
 /** A message that guards have not passed, as its data has it. */
 export type Held<Message> = Message & { readonly isHeld: true };
 
-/** The data of a message, which says whether it is held. */
-export function heldData(message: AssistantMessage | ToolMessage, isHeld: boolean): string {
-  return JSON.stringify(isHeld ? { ...message, isHeld } : message);
+/** A message as its data has it, which says whether it is held. */
+export function marked<Message extends AssistantMessage | ToolMessage>(
+  message: Message,
+  isHeld = false,
+): Message | Held<Message> {
+  return isHeld ? { ...message, isHeld } : message;
 }
 
 /** Without the mark, where it has one. */

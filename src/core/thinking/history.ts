@@ -1,6 +1,7 @@
 /** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
 import { filesOfInput } from '../files/references.ts';
+import { taskIn } from '../jobs/message-text.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
 import { type AttachingTo, attached } from './attachments.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
@@ -111,7 +112,7 @@ function messageOf({
   data: string | null;
   task_field: string | null;
 }): DialogueMessage | Summary {
-  if (data === null) return { role: 'user', text: taskOf(content, task_field) };
+  if (data === null) return { role: 'user', text: taskIn(content, task_field) };
   const message = JSON.parse(data) as DialogueMessage | Summary;
   // One that has steered a run says also where.
   return message.role === 'user' ? saidOf(message) : message;
@@ -124,16 +125,5 @@ function filesIn(input: string, field: string | null): string[] {
     return filesOfInput(JSON.parse(input), field);
   } catch {
     return [];
-  }
-}
-
-/** The task of an earlier run: the field of its input that its skill names, else the whole input. */
-function taskOf(input: string, field: string | null): string {
-  if (field === null) return input;
-  try {
-    const task = (JSON.parse(input) as Record<string, unknown>)[field];
-    return typeof task === 'string' ? task : input;
-  } catch {
-    return input;
   }
 }

@@ -20,7 +20,7 @@ import type { HeldMessage, PlannedTool, RecordedGeneration } from './recorded-ge
 import { TextBatches } from './text-batches.ts';
 import type { Judged, TextGuards } from './text-guards.ts';
 import { ThinkingError } from './thinking-error.ts';
-import { contentOf, preview, resultMessage } from './tool-results.ts';
+import { contentOf, previewOf, resultMessage } from './tool-results.ts';
 
 /** The prompt as the guards have left it. Rejects with a ThinkingError where one refuses it. */
 export async function passTask(
@@ -167,10 +167,9 @@ export async function releaseResult(
     },
     isUnchanged ? undefined : made.whole,
   );
-  const data = 'error' in shown ? shown : { output: preview(shown.output) };
   report(attempt, {
     type: 'tool_result',
-    data: { step: n, call_id: call.id, tool: name, ...data },
+    data: { step: n, call_id: call.id, tool: name, ...previewOf(shown) },
   });
   return made.message;
 }

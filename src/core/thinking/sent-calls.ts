@@ -11,7 +11,7 @@ import { bodyOfCall } from '../../adapters/models/sent-body.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
-import { withFileNames } from './files-of-calls.ts';
+import { cannotSee, withFileNames } from './files-of-calls.ts';
 import type { Generation } from './generation.ts';
 import { withLastTurnNote } from './last-turn.ts';
 import { filesIn } from './message-files.ts';
@@ -45,7 +45,7 @@ export function wayOf(
   const notes = [
     ...taken.notes,
     ...(isOffered && !taken.takesTools ? [`${model} takes no tools`] : []),
-    ...unseen.map(({ name }) => `${model} cannot see the file ${JSON.stringify(name)}`),
+    ...unseen.map((file) => cannotSee(model, file)),
   ];
   for (const sentence of notes) {
     if (!leftOut.has(sentence)) log(attempt, sentence);

@@ -184,13 +184,11 @@ async function continueGeneration(
   const profile = part.isGuard ? '' : await profileBlock(attempt, agent, recorded.turns > 0);
   const system = systemOf(instructions, request, box, profile);
   const fallbacks = fallbacksOf(agent);
-  const to = { models: [model, ...fallbacks], signal, isHistory: false };
+  const to = { models: [model, ...fallbacks], signal };
   const guards = new TextGuards({ attempt, id, part, signal }, guardsOf(agent), recorded);
   const asked = { prompt: request.prompt, isDialogue };
   const passed = await passTask(attempt, guards, asked, scope, part.step);
-  const history = isDialogue
-    ? await historyBefore(attempt, passed, { ...to, isHistory: true })
-    : noHistory;
+  const history = isDialogue ? await historyBefore(attempt, passed, to) : noHistory;
   const { modelContextTokens, modelOutputTokens } = parts.context.config;
   const { output, window, waitForProvider, ...called } = callSettings(request, settingsOf(agent), {
     window: parts.known.windowOf([model, ...fallbacks], modelContextTokens),

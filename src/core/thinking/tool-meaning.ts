@@ -3,7 +3,7 @@
  * needs them, within the budget of the agent, and kept in this process. A search takes those that are there in time; the rest
  * is made meanwhile and serves the next one. Without a vector of the query, words alone decide.
  */
-import { createHash } from 'node:crypto';
+import { digestOf } from '../../kernel/digest.ts';
 import { withDeadline } from '../../kernel/with-deadline.ts';
 import type { Embedder } from '../embeddings/embedder.ts';
 import { agentKey, type Owning } from '../embeddings/request.ts';
@@ -41,7 +41,7 @@ export class ToolMeaning {
     const searched = tools.slice(0, toolsMax).map(({ name, text }) => ({
       name,
       text,
-      key: digestOf(owning.organizationId, embedder.model, text),
+      key: digestOf(JSON.stringify([owning.organizationId, embedder.model, text])),
     }));
     const asked = await embedder.question(owning, query);
     if (asked === null) return [];
@@ -96,6 +96,3 @@ export class ToolMeaning {
 interface KeyedTool extends Described {
   readonly key: string;
 }
-
-const digestOf = (...parts: readonly string[]) =>
-  createHash('sha256').update(JSON.stringify(parts)).digest('base64');

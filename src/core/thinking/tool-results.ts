@@ -71,10 +71,13 @@ export function resultMessage(
   return { message: { ...message, text: cut, whole }, whole: text };
 }
 
+/** An outcome as messages and events have it: of a long output the beginning. */
+export const previewOf = (shown: ShownOutcome): ShownOutcome =>
+  'error' in shown ? shown : { output: preview(shown.output) };
+
 /** The content of the conversation's message: the tool, its input and its result. */
 export function contentOf(call: ToolCall, tool: string, shown: ShownOutcome): string {
-  const result = 'error' in shown ? shown : { output: preview(shown.output) };
-  return JSON.stringify({ tool, input: previewOfJson(call.input), ...result });
+  return JSON.stringify({ tool, input: previewOfJson(call.input), ...previewOf(shown) });
 }
 
 function textOf(value: unknown): string {
@@ -82,7 +85,7 @@ function textOf(value: unknown): string {
 }
 
 /** A value for events and messages: itself, or the start of its JSON when that is too long. */
-export function preview(value: unknown): unknown {
+function preview(value: unknown): unknown {
   const json = textOf(value);
   return json.length <= previewMax ? (value ?? null) : cutText(json, previewMax);
 }

@@ -26,7 +26,7 @@ import {
   messageOf,
   type NamedFiles,
   noFiles,
-  preview,
+  previewOf,
   previewOfJson,
   shownOutcome,
   type ToolOutcome,
@@ -75,8 +75,7 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
     return { message: released, isRecorded: Promise.resolve() };
   }
   active.results.set(call.id, message);
-  const result = 'error' in shown ? shown : { output: preview(shown.output) };
-  report(attempt, { type: 'tool_result', data: { ...place, ...result } });
+  report(attempt, { type: 'tool_result', data: { ...place, ...previewOf(shown) } });
   return { message, isRecorded };
 }
 

@@ -1,4 +1,5 @@
 /** What was said in a part of a conversation, as the job that forms memories gets it. Pure. */
+import { taskIn } from '../../core/jobs/message-text.ts';
 import { cutToUnits } from '../../kernel/cut-text.ts';
 import type { Said } from './formations.store.ts';
 
@@ -54,17 +55,6 @@ function textOf({ content, data, role, task_field }: Said): string {
   if (role !== 'user') return cutToUnits(content.trim(), messageMax);
   // One that has steered a run is a message, not the input of a job.
   const text =
-    data === null ? taskOf(content, task_field) : (JSON.parse(data) as { text: string }).text;
+    data === null ? taskIn(content, task_field) : (JSON.parse(data) as { text: string }).text;
   return cutToUnits(text.trim(), messageMax);
-}
-
-/** A user's message is the input of its job: the field that its skill names, else all of it. */
-function taskOf(input: string, field: string | null): string {
-  if (field === null) return input;
-  try {
-    const task = (JSON.parse(input) as Record<string, unknown>)[field];
-    return typeof task === 'string' ? task : input;
-  } catch {
-    return input;
-  }
 }

@@ -17,11 +17,6 @@ export function findSettings({ kysely }: Handle, organizationId: string) {
     .executeTakeFirst();
 }
 
-export async function hasOrganization({ kysely }: Handle, id: string): Promise<boolean> {
-  const query = kysely.selectFrom('organizations').select('id').where('id', '=', id);
-  return (await query.executeTakeFirst()) !== undefined;
-}
-
 export async function putSettings(tx: Transaction, row: PromptSettingsRow): Promise<void> {
   const { organization_id: _, ...own } = row;
   await tx.kysely

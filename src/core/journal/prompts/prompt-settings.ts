@@ -3,12 +3,12 @@
  * organization, else as the platform is configured. Each process keeps the settings in memory; the processes of a cluster
  * read them again every second.
  */
+import { isOrganization } from '../../../adapters/database/organizations.ts';
 import { dayMs } from '../../../kernel/clock.ts';
 import { notFound } from '../../../kernel/errors.ts';
 import type { Context } from '../../context/context.ts';
 import {
   findSettings,
-  hasOrganization,
   listSettings,
   type PromptSettingsRow,
   putSettings,
@@ -61,7 +61,7 @@ export class PromptSettings {
   /** The settings of an organization and what holds, or `404 not_found`. */
   async find(organizationId: string) {
     const { read } = this.#context.database;
-    if (!(await hasOrganization(read, organizationId))) throw notFound('Organization');
+    if (!(await isOrganization(read, organizationId))) throw notFound('Organization');
     await this.refresh();
     const own = (await findSettings(read, organizationId)) ?? nothingOwn;
     const { keep, retentionDays, maxBytes } = this.of(organizationId);

@@ -58,16 +58,18 @@ describe('a limited rate', () => {
 
   test('falls once for a wave of refusals, and rises only while it is used up', () => {
     const first = refused(freshPace, limited, begin);
-    const served = answered(first, begin + 2_000, begin + 3_000);
+    const served = answered(first, none, begin + 2_000, begin + 3_000);
     const again = { ...limited, begunAt: begin + 5_000 };
     const second = refused(served, again, begin + 5_100);
     const third = refused(second, again, begin + 5_200);
     expect(second.perMinute).toBeCloseTo(460.8 * 0.85);
     expect(third.perMinute).toBe(second.perMinute);
     const later = begin + 9_000;
-    expect(answered(third, later - 500, later).perMinute).toBe(third.perMinute);
+    expect(answered(third, none, later - 500, later).perMinute).toBe(third.perMinute);
     const { pace: used } = takeMoment({ ...third, nextAt: later }, none, any, later);
-    expect(answered(used, later - 500, later).perMinute).toBeGreaterThan(third.perMinute ?? 0);
+    expect(answered(used, none, later - 500, later).perMinute).toBeGreaterThan(
+      third.perMinute ?? 0,
+    );
   });
 
   test('gets longer pauses while no call is answered', () => {
@@ -111,8 +113,8 @@ describe('an outage', () => {
 
   test('ends with the first answer to a call that began after it', () => {
     const pace = refused(freshPace, down, begin);
-    expect(answered(pace, begin - 1, begin + 1).pausedUntil).toBe(pace.pausedUntil);
-    const over = answered(pace, begin + 2_500, begin + 3_000);
+    expect(answered(pace, none, begin - 1, begin + 1).pausedUntil).toBe(pace.pausedUntil);
+    const over = answered(pace, none, begin + 2_500, begin + 3_000);
     expect(isPaced(over, none, begin + 3_000)).toBe(false);
   });
 });
@@ -129,7 +131,7 @@ test('limits of calls and tokens a minute are kept to', () => {
 test('a limit of calls a minute is kept to after an answer', () => {
   const limits = { calls: 60, tokens: null };
   const { pace } = takeMoment(freshPace, limits, any, begin);
-  const after = answered(pace, begin, begin + 100, limits);
+  const after = answered(pace, limits, begin, begin + 100);
   expect(momentsOf(after, limits, 1, begin + 100)).toEqual([begin + 1_000]);
 });
 
@@ -226,7 +228,8 @@ function simulated(given: { tasks: number; turns: number; perSecond: number; ans
       served.push(now);
       schedule(now + given.answerMs, () => {
         const done = now + given.answerMs;
-        if (isPaced(pace, none, begin + done)) pace = answered(pace, begin + now, begin + done);
+        if (isPaced(pace, none, begin + done))
+          pace = answered(pace, none, begin + now, begin + done);
         end = done;
         if (turnsLeft > 1) ask(turnsLeft - 1, done);
       });

@@ -176,12 +176,7 @@ function slowed(
 }
 
 /** The pace after an answer to a call that began then; the moments of a limit of `calls` a minute stay. */
-export function answered(
-  pace: Pace,
-  begunAt: number,
-  now: number,
-  { calls }: Pick<MinuteLimits, 'calls'> = { calls: null },
-): Pace {
+export function answered(pace: Pace, { calls }: MinuteLimits, begunAt: number, now: number): Pace {
   const known = current(pace, now);
   if (begunAt <= known.refusedAt) {
     // Between two waves the provider has served some: the next pause is a short one again.

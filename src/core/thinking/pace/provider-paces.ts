@@ -213,13 +213,19 @@ function applied(pace: Pace, change: Change, now: number): [Moment, Pace] {
     const { reason, said } = taken.pace;
     return [{ at: taken.at, reason, said, isKept: true }, taken.pace];
   }
-  if (change.kind === 'spent') {
-    const after = spent(pace, change.provider.limits, change.tokens);
-    return [{ at: now, reason: after.reason, said: after.said, isKept: false }, after];
-  }
-  const after =
-    change.kind === 'refused'
-      ? refused(pace, change.refusal, now)
-      : answered(pace, change.begunAt, now, change.provider.limits);
+  const after = taught(pace, change, now);
   return [{ at: now, reason: after.reason, said: after.said, isKept: false }, after];
+}
+
+/** A pace after the end of a call. */
+function taught(pace: Pace, change: Exclude<Change, { kind: 'take' }>, now: number): Pace {
+  const { limits } = change.provider;
+  switch (change.kind) {
+    case 'refused':
+      return refused(pace, change.refusal, now);
+    case 'answered':
+      return answered(pace, limits, change.begunAt, now);
+    case 'spent':
+      return spent(pace, limits, change.tokens);
+  }
 }
