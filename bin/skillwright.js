@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
  */
 const flags = ['--min-semi-space-size=8', '--max-semi-space-size=8'];
 /** The oldest Node that runs it, where none is installed with it. */
-const oldestNode = 24;
+const oldestNode = 26;
 
 const parentLookMs = 500;
 

@@ -8,7 +8,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
-const oldestNode = 24;
+const oldestNode = 26;
 
 /** Headers and manuals, a third of the package that is Node: 65 MB in 2,800 files. */
 function removeHeaders() {

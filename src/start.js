@@ -6,7 +6,7 @@
 import module from 'node:module';
 import { compileCacheDirectory } from './apps/start/compile-cache.js';
 
-const oldestNode = 24;
+const oldestNode = 26;
 if (Number(process.versions.node.split('.')[0]) < oldestNode) {
   console.error(
     `Skillwright needs Node ${oldestNode} or newer, and this is ${process.version}: run "npm install", which brings its own Node, then start it with "npm start".`,

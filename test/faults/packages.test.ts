@@ -156,7 +156,7 @@ test('without its Node, on one that is too old, the command says what to do', as
   const { code, stderr } = await installed.run(process.execPath, [flag, command]);
 
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^Skillwright needs Node 24 or newer.*install it again.*\n$/);
+  expect(stderr).toMatch(/^Skillwright needs Node 26 or newer.*install it again.*\n$/);
 });
 
 test("import 'skillwright' loads two small modules and nothing else", async () => {

@@ -3,6 +3,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Platform } from '../support/platform.ts';
 import { startStaged } from '../support/staged.ts';
 
+interface OpenapiDocument {
+  readonly paths: Record<
+    string,
+    Record<
+      string,
+      { readonly parameters?: readonly { readonly in: string; readonly name: string }[] }
+    >
+  >;
+}
+
 const origin = 'https://app.example.com';
 let platform: Platform;
 let closed: Platform;
@@ -29,6 +39,21 @@ test('a preflight of an allowed origin is answered without a key', async () => {
   expect(headers.get('access-control-allow-headers')).toContain('last-event-id');
   expect(headers.get('access-control-max-age')).toBe('600');
   expect(headers.get('vary')).toBe('Origin');
+});
+
+test('a preflight allows every header of an operation', async () => {
+  const { headers } = await platform.request('OPTIONS', '/api/util/v1.0/echo', {
+    headers: preflight,
+  });
+  const document = await platform.request('GET', '/openapi.json');
+  const declared = Object.values((document.body as OpenapiDocument).paths)
+    .flatMap((operations) => Object.values(operations))
+    .flatMap(({ parameters = [] }) => parameters)
+    .filter(({ in: place }) => place === 'header')
+    .map(({ name }) => name);
+  expect(declared).toContain('x-priority');
+  const allowed = headers.get('access-control-allow-headers')?.split(', ');
+  expect(allowed).toEqual(expect.arrayContaining([...new Set(declared)]));
 });
 
 test('an answer shows its headers to an allowed origin, a refusal too, and never allows credentials', async () => {

@@ -16,13 +16,12 @@ import type { Server } from './server.ts';
 import { pathOf } from './url.ts';
 
 const methods = 'GET, POST, PUT, PATCH, DELETE';
-const requestHeaders = [
-  ...['content-type', 'x-api-key', 'x-request-id', 'idempotency-key', 'prefer', 'last-event-id'],
-  ...['x-agent-id', 'x-user-id', 'x-user-name', 'x-conversation-id'],
-  ...['x-run-at', 'x-delay-seconds', 'x-expires-in'],
+/** Of every request; those that operations declare are read from their schemas. */
+const commonHeaders = [
+  ...['content-type', 'x-api-key', 'x-request-id'],
   // Of the Model Context Protocol.
   ...['authorization', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
-].join(', ');
+];
 const exposed = Object.keys(responseHeaders).join(', ');
 /** Seconds for which a browser may remember a preflight. */
 const maxAgeS = 600;
@@ -34,7 +33,10 @@ const linesPerHourMax = 20;
 const hourMs = 3_600_000;
 const namedOrigin = /^https?:\/\/[\w.:[\]-]{1,253}$/;
 
-/** Registers the hook, before those that ask for credentials. Without `origins` it refuses all of them. */
+/**
+ * Registers the hook, before those that ask for credentials, and before the routes, whose headers it allows. Without
+ * `origins` it refuses all of them.
+ */
 export function allowOrigins(
   server: Server,
   origins: ReadonlySet<string> | null,
@@ -42,6 +44,11 @@ export function allowOrigins(
   clock: Pick<Clock, 'monotonic'>,
 ): void {
   const refused = new RefusedOrigins(log, clock);
+  const requestHeaders = new Set(commonHeaders);
+  server.addHook('onRoute', ({ url, schema }) => {
+    const { properties = {} } = (schema?.headers ?? {}) as { readonly properties?: object };
+    if (open.test(url)) for (const name of Object.keys(properties)) requestHeaders.add(name);
+  });
   server.addHook('onRequest', (request, reply, done) => {
     const { origin } = request.headers;
     if ((origins === null && origin === undefined) || !open.test(pathOf(request.url))) {
@@ -59,7 +66,7 @@ export function allowOrigins(
       return;
     }
     reply.header('access-control-allow-origin', origins.has('*') ? '*' : origin);
-    if (isPreflight(request)) answerPreflight(reply);
+    if (isPreflight(request)) answerPreflight(reply, requestHeaders);
     else {
       reply.header('access-control-expose-headers', exposed);
       done();
@@ -127,11 +134,11 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 
-function answerPreflight(reply: FastifyReply): void {
+function answerPreflight(reply: FastifyReply, requestHeaders: ReadonlySet<string>): void {
   void reply
     .status(204)
     .header('access-control-allow-methods', methods)
-    .header('access-control-allow-headers', requestHeaders)
+    .header('access-control-allow-headers', [...requestHeaders].join(', '))
     .header('access-control-max-age', String(maxAgeS))
     .send();
 }

@@ -17,7 +17,7 @@ export class Runtime {
   }
 }
 
-const oldestNode = 24;
+const oldestNode = 26;
 /** No platform of this version ran before. */
 const earliest = Date.UTC(2026, 0, 1);
 
