@@ -6,7 +6,18 @@ import { waitFor } from '../support/wait-for.ts';
 
 /** Each test has a provider of its own, so that no test learns of another one's pauses. */
 const hostile = ['hostile', 'hostiler', 'hostilest', 'odd'];
-const names = ['slow', 'busy', 'told', ...hostile, 'fallen', 'down', 'counted', 'owned', 'patient'];
+const names = [
+  'slow',
+  'busy',
+  'two',
+  'told',
+  ...hostile,
+  'fallen',
+  'down',
+  'counted',
+  'owned',
+  'patient',
+];
 
 let world: Thinkers;
 beforeAll(async () => {
@@ -199,6 +210,19 @@ test('a pause of one credential holds up no other', async () => {
   expect(asked('owned')).toHaveLength(2);
   await one.post(`/api/jobs/${second}/cancel`);
   await one.jobIn(second, 'cancelled');
+});
+
+test('a pause of one model holds up no other of its provider', async () => {
+  scripted('paused', () => ({ fault: { status: 429, headers: { 'retry-after': '3600' } } }));
+  scripted('fine', () => ({ text: 'Served.' }));
+  const thinker = await newThinker(world.platform, { model: 'two/paused' });
+  const waiting = await thinker.begin('Think');
+  await thinker.jobIn(waiting, 'waiting');
+
+  const other = await newThinker(world.platform, { model: 'two/fine' });
+  expect(await other.task('Think')).toMatchObject({ attempt: 1, output: { answer: 'Served.' } });
+  expect(asked('paused')).toHaveLength(1);
+  await thinker.post(`/api/jobs/${waiting}/cancel`);
 });
 
 test('a fallback answers in place of a provider that is left alone, without a call of that one', async () => {

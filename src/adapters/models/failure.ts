@@ -35,7 +35,7 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
   const failed = (
     kind: ModelFault,
     message: string,
-    more: { usage?: Usage; wasSilent?: true; isDown?: boolean } = {},
+    more: { usage?: Usage; wasSilent?: true; isDown?: boolean; wasLost?: true } = {},
   ) => new ModelError(kind, message, { text, usage, seenBytes, ...more });
   switch (fault.kind) {
     case 'aborted':
@@ -55,8 +55,8 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
     }
     case 'lost': {
       const message = `The connection to the provider ${provider} failed: ${detail}`;
-      const isDown = seenBytes === 0;
-      return failed('unavailable', message, fault.isSent ? { isDown } : { usage: nothingSpent });
+      const charged = fault.isSent ? { isDown: seenBytes === 0 } : { usage: nothingSpent };
+      return failed('unavailable', message, { ...charged, wasLost: true });
     }
     case 'malformed':
       return failed(

@@ -213,6 +213,8 @@ export class ModelError extends Error {
   readonly wasSilent: boolean;
   /** Whether no answer had begun when the connection, or a gateway in front of the provider, failed. */
   readonly isDown: boolean;
+  /** Whether the connection failed, whatever the model. */
+  readonly wasLost: boolean;
   /** Whether the provider limits how much is asked of it. */
   readonly isRateLimited: boolean;
   /** Whether the model, or its provider's filter, refused to answer, instead of the provider the request. */
@@ -230,6 +232,7 @@ export class ModelError extends Error {
       seenBytes?: number;
       wasSilent?: boolean;
       isDown?: boolean;
+      wasLost?: boolean;
       isRateLimited?: boolean;
       isDeclined?: boolean;
       refuses?: RefusedPart | null;
@@ -245,6 +248,7 @@ export class ModelError extends Error {
     this.seenBytes = options.seenBytes ?? 0;
     this.wasSilent = options.wasSilent ?? false;
     this.isDown = options.isDown ?? false;
+    this.wasLost = options.wasLost ?? false;
     this.isRateLimited = options.isRateLimited ?? false;
     this.isDeclined = options.isDeclined ?? false;
     this.refuses = options.refuses ?? null;

@@ -461,6 +461,7 @@ describe.each(kinds)('%s', (kind) => {
       usage: { prompt: 0, completion: 0 },
     });
     expect(failure.message).toContain('ECONNREFUSED');
+    expect(failure.wasLost).toBe(true);
   });
 
   test('a text that is too long is cut, because it was paid for', async () => {

@@ -1,5 +1,5 @@
 /**
- * The pace of calls of one provider with one credential. A refusal begins a pause, and where the provider limits a rate it
+ * The pace of calls of one provider, or of one of its models, with one credential. A refusal begins a pause, and where the provider limits a rate it
  * teaches how many calls the provider takes; from then on each call gets a moment of its own. The learned rate rises
  * slowly while no call is refused, so it follows the provider. Pure: time and chance are arguments.
  */

@@ -60,7 +60,7 @@ export async function awaitMoment(
     const said = moment.said || own;
     const waitMs = at - now;
     if (reason !== null && waitMs > (hasNext ? nearMs : shortWaitMs)) {
-      const message = `The provider ${provider.provider} is not called before ${timestamp(at)} (${reason})${said === '' ? '' : `. It said: ${said}`}`;
+      const message = `The provider ${provider.provider} is not called for ${model} before ${timestamp(at)} (${reason})${said === '' ? '' : `. It said: ${said}`}`;
       throw new ProviderBusyError(message, reason, waitMs, at <= until);
     }
     if (waitMs <= 0) return;

@@ -1,10 +1,13 @@
 /**
- * The paces of all providers: what one call learns of a provider and a credential, the calls of all processes obey. What
- * is known is in the database, so it outlives a process. A provider that has refused nothing lately costs no write.
+ * The paces of all providers: what one call learns of a provider and a credential, the calls of all processes obey. A call
+ * keeps to the pace of its model, which refusals teach, and to that of its provider, which has the limits of the operator
+ * and outages of the network. What is known is in the database, so it outlives a process. A provider that has refused
+ * nothing lately costs no write.
  */
 import { Batch } from '../../../adapters/database/batch.ts';
 import type { Transaction } from '../../../adapters/database/database.ts';
 import type { ModelError } from '../../../adapters/models/model.ts';
+import type { MinuteLimits } from '../../../adapters/models/providers.ts';
 import { newId } from '../../../kernel/ids.ts';
 import { ShortCache } from '../../../kernel/short-cache.ts';
 import type { Context } from '../../context/context.ts';
@@ -20,12 +23,12 @@ import {
   spent,
   takeMoment,
 } from './pace-rule.ts';
-import type { PacedProvider } from './paced-provider.ts';
+import { type PacedProvider, unlimited } from './paced-provider.ts';
 import { findPace, forgetPaces, lockPaces, setPaces } from './provider-paces.store.ts';
 
 /** How long a pace is cached; a change of another process is noticed at once where messages arrive. */
 const cacheMs = 1_000;
-/** Providers and credentials that a process knows; the least recent ones go. */
+/** Paces that a process knows; the least recent ones go. */
 const knownMax = 10_000;
 /** Answers of a paced provider that a process records are so far apart. */
 const answerEveryMs = 500;
@@ -38,7 +41,7 @@ const forgetAfterMs = 86_400_000;
 
 type Change = { readonly provider: PacedProvider } & (
   | { readonly kind: 'take'; readonly tokens: number; readonly until: number }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'refused'; readonly name: string; readonly refusal: Refusal }
   | { readonly kind: 'answered'; readonly begunAt: number }
   | { readonly kind: 'spent'; readonly tokens: number }
 );
@@ -54,7 +57,7 @@ interface Moment {
   readonly isKept: boolean;
 }
 
-/** What this process knows of the calls of a provider. */
+/** What this process knows of the calls with one pace. */
 class OwnCalls {
   readonly cold = new ColdStart();
   /** When the last calls began that were not refused, in monotonic milliseconds. */
@@ -93,22 +96,25 @@ export class ProviderPaces {
     if (await this.#isPaced(provider)) {
       return this.#changes.add({ kind: 'take', provider, tokens, until });
     }
-    const delayMs = this.#ownOf(provider).cold.delay(clock.monotonic());
+    const delayMs = this.#ownOf(provider.model).cold.delay(clock.monotonic());
     return { at: clock.now() + delayMs, reason: null, said: '', isKept: false };
   }
 
   /** Whether the provider has refused a call since, so that the moment of another one no longer counts. */
   async isOver({ isKept }: Pick<Moment, 'isKept'>, provider: PacedProvider, since: number) {
-    const pace = await this.#paceOf(provider);
-    if (pace === null || pace.refusedAt <= since) return false;
-    return !isKept || pace.pausedUntil > this.#context.clock.now();
+    const now = this.#context.clock.now();
+    for (const name of [provider.model, provider.name]) {
+      const { refusedAt, pausedUntil } = (await this.#paceOf(name)) ?? freshPace;
+      if (refusedAt > since && (!isKept || pausedUntil > now)) return true;
+    }
+    return false;
   }
 
   /** A call begins. */
   begin(provider: PacedProvider): PacedCall {
     const { clock } = this.#context;
     const monotonic = clock.monotonic();
-    const { begun } = this.#ownOf(provider);
+    const { begun } = this.#ownOf(provider.model);
     begun.push(monotonic);
     if (begun.length > countedMax) begun.shift();
     return { provider, begunAt: clock.now(), monotonic };
@@ -119,29 +125,31 @@ export class ProviderPaces {
    * ones that its moment was reserved for, fewer than none where it took less.
    */
   async answered({ provider, begunAt }: PacedCall, tokens = 0): Promise<void> {
-    const own = this.#ownOf(provider);
+    const own = this.#ownOf(provider.model);
     own.failures = 0;
+    this.#ownOf(provider.name).failures = 0;
     if (tokens !== 0 && provider.limits.tokens !== null)
       await this.#changes.add({ kind: 'spent', provider, tokens });
     const now = this.#context.clock.monotonic();
-    if (now - own.answeredAt < answerEveryMs || (await this.#paceOf(provider)) === null) return;
-    if (!(await this.#isPaced(provider))) return;
+    if (now - own.answeredAt < answerEveryMs || !(await this.#isPaced(provider))) return;
     own.answeredAt = now;
     await this.#changes.add({ kind: 'answered', provider, begunAt });
   }
 
   /** The provider did not serve a call. */
   async failed({ provider, begunAt, monotonic }: PacedCall, error: ModelError): Promise<void> {
-    const own = this.#ownOf(provider);
-    own.failures += 1;
-    const at = own.begun.indexOf(monotonic);
-    if (at >= 0) own.begun.splice(at, 1);
+    const { begun } = this.#ownOf(provider.model);
+    const at = begun.indexOf(monotonic);
+    if (at >= 0) begun.splice(at, 1);
     const { isRateLimited, retryAfterMs } = error;
+    const name = error.wasLost ? provider.name : provider.model;
+    const own = this.#ownOf(name);
+    own.failures += 1;
     // What was said to one organization concerns no other.
     const said = provider.isShared ? '' : error.message;
     if (!isRateLimited && retryAfterMs === null && own.failures < failuresMin) return;
     // Those before it: its refusal may be noticed late.
-    const served = own.begun.filter((one) => one > monotonic - countedMs && one <= monotonic);
+    const served = begun.filter((one) => one > monotonic - countedMs && one <= monotonic);
     const observed = (60_000 / countedMs) * served.length;
     const refusal = {
       begunAt,
@@ -151,15 +159,16 @@ export class ProviderPaces {
       observed,
       process: this.#process,
     };
-    await this.#changes.add({ kind: 'refused', provider, refusal });
+    await this.#changes.add({ kind: 'refused', provider, name, refusal });
   }
 
-  async #isPaced(provider: PacedProvider): Promise<boolean> {
-    const pace = await this.#paceOf(provider);
-    return isPaced(pace, provider.limits, this.#context.clock.now());
+  async #isPaced({ name, model, limits }: PacedProvider): Promise<boolean> {
+    const now = this.#context.clock.now();
+    if (isPaced(await this.#paceOf(model), unlimited, now)) return true;
+    return isPaced(await this.#paceOf(name), limits, now);
   }
 
-  async #paceOf({ name }: PacedProvider): Promise<Pace | null> {
+  async #paceOf(name: string): Promise<Pace | null> {
     const known = this.#cache.get(name);
     if (known !== undefined) return known;
     return this.#cache.read(name, async () => {
@@ -168,7 +177,7 @@ export class ProviderPaces {
     });
   }
 
-  #ownOf({ name }: PacedProvider): OwnCalls {
+  #ownOf(name: string): OwnCalls {
     const known = this.#own.get(name) ?? new OwnCalls();
     // The least recent one is the first.
     this.#own.delete(name);
@@ -180,22 +189,17 @@ export class ProviderPaces {
   async #change(tx: Transaction, changes: readonly Change[]): Promise<Moment[]> {
     const { clock, bus } = this.#context;
     const now = clock.now();
-    const names = [...new Set(changes.map(({ provider }) => provider.name))];
+    const names = [...new Set(changes.flatMap(namesOf))];
     const rows = await lockPaces(tx, names, JSON.stringify(freshPace), now);
     const before = new Map(rows.map(({ name, state }) => [name, state]));
     const paces = new Map(rows.map(({ name, state }) => [name, JSON.parse(state) as Pace]));
-    const moments = changes.map((change): Moment => {
-      const { name } = change.provider;
-      const [moment, pace] = applied(paces.get(name) ?? freshPace, change, now);
-      paces.set(name, pace);
-      return moment;
-    });
-    const changed = Array.from(paces, ([name, pace]) => ({
+    const moments = changes.map((change) => applied(paces, change, now));
+    const rowsAfter = Array.from(paces, ([name, pace]) => ({
       name,
       state: JSON.stringify(pace),
       changed_at: now,
     })).filter(({ name, state }) => before.get(name) !== state);
-    await setPaces(tx, changed);
+    await setPaces(tx, rowsAfter);
     const isRefusal = changes.some(({ kind }) => kind === 'refused');
     if (isRefusal) await forgetPaces(tx, now - forgetAfterMs);
     tx.afterCommit(() => {
@@ -206,26 +210,37 @@ export class ProviderPaces {
   }
 }
 
-/** What a change makes of a pace. */
-function applied(pace: Pace, change: Change, now: number): [Moment, Pace] {
-  if (change.kind === 'take') {
-    const taken = takeMoment(pace, change.provider.limits, change, now);
-    const { reason, said } = taken.pace;
-    return [{ at: taken.at, reason, said, isKept: true }, taken.pace];
-  }
-  const after = taught(pace, change, now);
-  return [{ at: now, reason: after.reason, said: after.said, isKept: false }, after];
+/** The paces that a change is about. */
+function namesOf(change: Change): string[] {
+  const { model, name } = change.provider;
+  if (change.kind === 'refused') return [change.name];
+  return change.kind === 'spent' ? [name] : [model, name];
 }
 
-/** A pace after the end of a call. */
-function taught(pace: Pace, change: Exclude<Change, { kind: 'take' }>, now: number): Pace {
-  const { limits } = change.provider;
+/** Changes paces. */
+function applied(paces: Map<string, Pace>, change: Change, now: number): Moment {
+  const of = namesOf(change).map((name) => {
+    const limits = name === change.provider.name ? change.provider.limits : unlimited;
+    return { name, ...changed(paces.get(name) ?? freshPace, limits, change, now) };
+  });
+  const [last] = of.toSorted((a, b) => b.at - a.at);
+  const { at = now, pace: { reason, said } = freshPace } = last ?? {};
+  if (change.kind !== 'take' || at <= change.until) {
+    for (const { name, pace } of of) paces.set(name, pace);
+  }
+  return { at, reason, said, isKept: change.kind === 'take' };
+}
+
+/** A pace after a change, and the moment that it gives. */
+function changed(pace: Pace, limits: MinuteLimits, change: Change, now: number) {
   switch (change.kind) {
+    case 'take':
+      return takeMoment(pace, limits, change, now);
     case 'refused':
-      return refused(pace, change.refusal, now);
+      return { at: now, pace: refused(pace, change.refusal, now) };
     case 'answered':
-      return answered(pace, limits, change.begunAt, now);
+      return { at: now, pace: answered(pace, limits, change.begunAt, now) };
     case 'spent':
-      return spent(pace, limits, change.tokens);
+      return { at: now, pace: spent(pace, limits, change.tokens) };
   }
 }

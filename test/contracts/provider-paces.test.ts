@@ -1,0 +1,37 @@
+/** What calls of models learn of their providers, on every database. */
+import { describe, expect, test } from 'vitest';
+import { ModelError } from '../../src/adapters/models/model.ts';
+import { pacedProviderOf } from '../../src/core/thinking/pace/paced-provider.ts';
+import { ProviderPaces } from '../../src/core/thinking/pace/provider-paces.ts';
+import { contextOf } from '../support/context.ts';
+import { engines } from '../support/databases.ts';
+import { manualClock } from '../support/manual-clock.ts';
+
+const paced = (model: string) => pacedProviderOf(model, undefined, 'default');
+
+describe.each(await engines())('on $name', (engine) => {
+  async function world() {
+    const clock = manualClock();
+    const database = await (await engine.emptiedPlace()).open();
+    const paces = new ProviderPaces(contextOf({ database, clock }));
+    const fail = (model: string, more: ConstructorParameters<typeof ModelError>[2]) =>
+      paces.failed(paces.begin(paced(model)), new ModelError('unavailable', 'No.', more));
+    const waitOf = async (model: string) =>
+      (await paces.momentFor(paced(model), 1_000, Number.POSITIVE_INFINITY)).at - clock.now();
+    return { paces, clock, fail, waitOf };
+  }
+
+  test('a refusal of one model holds up no other of its provider', async () => {
+    const { fail, waitOf } = await world();
+    await fail('openai/one', { isRateLimited: true, retryAfterMs: 60_000 });
+    expect(await waitOf('openai/one')).toBe(60_000);
+    expect(await waitOf('openai/other')).toBe(0);
+  });
+
+  test('a provider that cannot be reached is left alone by the calls of all its models', async () => {
+    const { fail, waitOf } = await world();
+    for (const model of ['one', 'other', 'third']) await fail(`openai/${model}`, { wasLost: true });
+    expect(await waitOf('openai/fourth')).toBeGreaterThan(1_000);
+    expect(await waitOf('anthropic/one')).toBe(0);
+  });
+});
