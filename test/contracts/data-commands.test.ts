@@ -1,7 +1,7 @@
 /** `skillwright backup` and `migrate-to-cluster` for scripts; test/faults runs them as operators do. */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { DirectoryBlobs } from '../../src/adapters/blobs/directory-blobs.ts';
@@ -94,6 +94,26 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('migrate-to-cluster --json',
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expect(ended.stdout).toContain('Moved the bytes of 1 files');
     expect(storage.objects.get(key)?.toString()).toBe('of the harbour');
+  });
+
+  test('leaves out the bytes of files that are elsewhere, and moves none a second time', async () => {
+    const dataDir = await installation();
+    const key = await withFile(dataDir, 'of the harbour');
+    rmSync(join(dataDir, 'files', key));
+    const [url, storage] = [await migratedDatabase(), await startS3()];
+    onTestFinished(() => dropDatabase(url));
+    onTestFinished(() => storage.close());
+    const env = { DATA_DIR: dataDir, DATABASE_URL: url, ...storage.environment };
+
+    const ended = await cli(['migrate-to-cluster'], { env });
+    mkdirSync(dirname(join(dataDir, 'files', key)), { recursive: true });
+    writeFileSync(join(dataDir, 'files', key), 'of the harbour');
+    const again = await cli(['migrate-to-cluster'], { env });
+
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expect(ended.stdout).toContain(`The bytes of 1 files are not in ${join(dataDir, 'files')}`);
+    expect(again.stderr).toContain('already');
+    expect(storage.objects.size).toBe(0);
   });
 
   test('says where the bytes of files are that it could not move', async () => {

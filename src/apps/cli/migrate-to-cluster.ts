@@ -6,7 +6,7 @@ import { moveMarkerFile } from '../../adapters/database/move-marker.ts';
 import { systemClock } from '../../kernel/clock.ts';
 import { createLogger } from '../../kernel/log.ts';
 import { moveFiles } from '../move/files.ts';
-import { moveToPostgres } from '../move/move.ts';
+import { earlierMove, moveToPostgres } from '../move/move.ts';
 import { type Io, writeJson } from './io.ts';
 import { readDataSettings } from './settings.ts';
 
@@ -18,6 +18,8 @@ export async function migrateToCluster(io: Io, { json }: { json?: boolean }): Pr
   }
   const begun = performance.now();
   const log = createLogger('error');
+  // Before the bytes of files are sent for nothing.
+  earlierMove(dataDir, databaseUrl);
   const files = await moveFiles(dataDir, s3, log);
   const tables: { name: string; rows: number }[] = [];
   const { into, wasThere } = await moveToPostgres({
@@ -48,6 +50,7 @@ export async function migrateToCluster(io: Io, { json }: { json?: boolean }): Pr
   );
   if (files.moved > 0) print(`Moved the bytes of ${files.moved} files into FILES_S3_URL.`);
   if (files.left > 0) print(leftFiles(dataDir, files.left));
+  if (files.missing > 0) print(missingFiles(dataDir, files.missing));
   print(`
 From now on start with DATABASE_URL, and with
 
@@ -61,6 +64,9 @@ embedded platform from starting on it.`);
 const leftFiles = (dataDir: string, left: number) => `
 The bytes of ${left} files were left in ${blobsIn(dataDir)}, because FILES_S3_URL is not set. One process on this directory
 goes on using them; for a cluster, copy that folder into a bucket, under the same names, and set FILES_S3_URL.`;
+
+const missingFiles = (dataDir: string, missing: number) =>
+  `The bytes of ${missing} files are not in ${blobsIn(dataDir)}: they are in FILES_S3_URL already, or lost.`;
 
 /** Never the secret itself: what is printed is kept in more places than one thinks. */
 function whereIs(dataDir: string, name: string): string {

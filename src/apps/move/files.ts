@@ -8,13 +8,18 @@ import type { Logger } from '../../kernel/log.ts';
 
 const pageMax = 500;
 
-/** How many files' bytes were moved, and were left where no storage is set. A repetition moves them again, to no harm. */
+export type MovedFiles = Record<'moved' | 'left' | 'missing', number>;
+
+/**
+ * How many files' bytes were moved, were left where no storage is set, and are not in the data directory: lost, or in the
+ * storage already. A repetition moves them again, to no harm.
+ */
 export async function moveFiles(
   dataDir: string,
   s3: S3Settings | null,
   log: Logger,
-): Promise<{ moved: number; left: number }> {
-  const counts = { moved: 0, left: 0 };
+): Promise<MovedFiles> {
+  const counts = { moved: 0, left: 0, missing: 0 };
   if (!existsSync(sqliteFile(dataDir))) return counts;
   const source = await openSqlite(dataDir, log, { evenIfMoved: true });
   const blobs = s3 === null ? null : new S3Blobs(s3);
@@ -28,8 +33,10 @@ export async function moveFiles(
         .limit(pageMax)
         .execute();
       for (const { blob_key: key, sha256, bytes } of page) {
-        await blobs?.put(key, { path: join(blobsIn(dataDir), key), sha256, bytes });
-        counts[blobs === null ? 'left' : 'moved'] += 1;
+        const path = join(blobsIn(dataDir), key);
+        const isThere = existsSync(path);
+        if (isThere) await blobs?.put(key, { path, sha256, bytes });
+        counts[isThere ? (blobs === null ? 'left' : 'moved') : 'missing'] += 1;
       }
       const last = page.at(-1);
       if (last === undefined) return counts;

@@ -57,7 +57,7 @@ export async function moveToPostgres(parts: {
   let target: Database | undefined;
   try {
     const into = nameOf(url);
-    const earlier = earlierMove(dataDir, into);
+    const earlier = earlierMove(dataDir, url);
     target = await openPostgres(url, log, { statementTimeoutMs });
     const move = earlier ?? {
       id: newId(),
@@ -87,8 +87,8 @@ export async function moveToPostgres(parts: {
   }
 }
 
-/** The earlier try that was interrupted, null when there was none. Throws when it was finished. */
-function earlierMove(dataDir: string, into: string): MoveMarker | null {
+/** The earlier try that was interrupted, null when there was none. Throws when it was finished, or went elsewhere. */
+export function earlierMove(dataDir: string, url: string): MoveMarker | null {
   const earlier = readMoveMarker(dataDir);
   if (earlier === null) return null;
   if (earlier.finished_at !== null) {
@@ -96,7 +96,7 @@ function earlierMove(dataDir: string, into: string): MoveMarker | null {
       `The data of ${dataDir} was moved into ${earlier.into} on ${earlier.finished_at} already: start with DATABASE_URL. To move it again, delete ${moveMarkerFile(dataDir)} and give an empty database.`,
     );
   }
-  if (earlier.into !== into) {
+  if (earlier.into !== nameOf(url)) {
     throw new Error(
       `A move of ${dataDir} into ${earlier.into} was begun and may have arrived: go on with that DATABASE_URL. If that database is not to be used, delete ${moveMarkerFile(dataDir)} first.`,
     );
