@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Blobs } from '../../src/adapters/blobs/blobs.ts';
 import { blobsIn, DirectoryBlobs } from '../../src/adapters/blobs/directory-blobs.ts';
 import { S3Blobs } from '../../src/adapters/blobs/s3-blobs.ts';
-import { removeStale } from '../../src/adapters/blobs/spool.ts';
+import { removeStale, Spool } from '../../src/adapters/blobs/spool.ts';
 import { s3Keys, signatureOf, startS3 } from '../support/s3-server.ts';
 
 async function inS3(secretAccessKey = s3Keys.secretAccessKey) {
@@ -43,10 +43,12 @@ describe.each(Object.entries(kinds))('%s', (_name, made) => {
     await blobs.put(key, waiting(bytes));
     const read = await blobs.read(key);
     expect(read && (await buffer(read)).equals(bytes)).toBe(true);
+    expect(await blobs.has(key)).toBe(true);
     await blobs.remove(key);
     await blobs.remove(key);
 
     expect(await blobs.read(key)).toBeNull();
+    expect(await blobs.has(key)).toBe(false);
   });
 });
 
@@ -63,6 +65,37 @@ test('a directory forgets what arrived before a crash, and keeps what was put', 
 
   expect(readdirSync(spoolDirectory)).toEqual([]);
   expect(await buffer((await before.read(key))!)).toEqual(Buffer.from('kept'));
+});
+
+describe('a spool', () => {
+  const bounds = { file: 10, all: 12, organization: 10 };
+  const receive = (spool: Spool, organization: string, bytes: number, used = async () => {}) =>
+    spool.receive(organization, [Buffer.alloc(bytes)] as never, 'a', used);
+
+  test('takes no more bytes at a time than it has room for, nor of an organization', async () => {
+    const directory = emptyPlace();
+    const spool = new Spool(directory, bounds);
+    const refused = { code: 'service_unavailable', extras: { retryAfter: 1 } };
+
+    await receive(spool, 'a', 8, async () => {
+      await expect(receive(spool, 'a', 3)).rejects.toMatchObject(refused);
+      await expect(receive(spool, 'b', 5)).rejects.toMatchObject(refused);
+      await receive(spool, 'b', 4);
+    });
+    await receive(spool, 'a', 10);
+    await expect(receive(spool, 'a', 11)).rejects.toMatchObject({ code: 'payload_too_large' });
+
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test('of a disk that takes nothing refuses for now', async () => {
+    const file = join(emptyPlace(), 'file');
+    writeFileSync(file, '');
+
+    await expect(receive(new Spool(file, bounds), 'a', 1)).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
+  });
 });
 
 test('what a process was receiving when it was ended is removed once it is old', async () => {

@@ -1,6 +1,6 @@
 /** Files: kept, read, listed, deleted (docs/files.md). */
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -80,6 +80,14 @@ function stored({ organization }: Tenant): number {
   }
   const folder = join(platform.dataDir, 'files', organization);
   return existsSync(folder) ? readdirSync(folder).length : 0;
+}
+
+/** Removes all bytes of a tenant behind the platform's back. */
+function lose({ organization }: Tenant): void {
+  rmSync(join(platform.dataDir, 'files', organization), { recursive: true, force: true });
+  for (const key of storage.objects.keys()) {
+    if (key.startsWith(`${organization}/`)) storage.objects.delete(key);
+  }
 }
 
 /** Files that are arriving, on the disk of this process. */
@@ -191,8 +199,22 @@ describe('bytes', () => {
 
     expect((await contentOf(tenant, second.body.id)).bytes.equals(png)).toBe(true);
     await tenant.delete(`/api/files/${second.body.id}`);
-    expect(stored(tenant)).toBe(0);
+    await waitFor(() => stored(tenant) === 0, {
+      describe: 'the bytes are removed',
+      deadlineMs: 30_000,
+    });
     expectRefusal(await tenant.get(`/api/files/${second.body.id}/content`), 404, 'not_found');
+  });
+
+  test('that the storage has lost are stored again with the next file that has them', async () => {
+    const tenant = await newTenant(platform);
+    const { body } = await keep(tenant, png);
+    lose(tenant);
+    expectRefusal(await tenant.get(`/api/files/${body.id}/content`), 404, 'not_found');
+
+    expect((await keep(tenant, png)).status).toBe(201);
+
+    expect((await contentOf(tenant, body.id)).bytes.equals(png)).toBe(true);
   });
 
   test('of files that come and go at once are there while a file names them', async () => {
@@ -446,7 +468,11 @@ describe('storage that fails', () => {
     expect((await tenant.get('/api/files')).body.total).toBe(0);
     storage.refuseWith(null);
 
-    expect((await keep(tenant, png)).status).toBe(201);
+    const { status, body } = await keep(tenant, png);
+    expect(status).toBe(201);
+    storage.refuseWith(500);
+    expect((await tenant.delete(`/api/files/${body.id}`)).status).toBe(204);
+    expect((await tenant.get('/api/files')).body.total).toBe(0);
   });
 
   test.runIf(isOnCluster)('none: a cluster without shared storage keeps no files', async () => {

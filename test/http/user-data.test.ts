@@ -1,5 +1,5 @@
 /** What is kept of a user: taken out and erased (docs/memories.md). */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -586,4 +586,20 @@ embeddedTest('files of the user are taken out with their bytes, and erased', asy
   const { text } = await tenant.get(`/api/files/${other.body.id}/content`);
   expect(text).toBe(long);
   expect(readdirSync(join(platform.dataDir, 'files', tenant.organization))).toHaveLength(1);
+});
+
+embeddedTest('an erasure is not done before the bytes of files are gone', async () => {
+  const tenant = await newTenant(platform);
+  await tenant.send('POST', '/api/files', { body: 'of marker7', headers: alice });
+  const folder = join(platform.dataDir, 'files', tenant.organization);
+  const stored = join(folder, readdirSync(folder)[0] ?? '');
+  // What cannot be removed as a file.
+  rmSync(stored);
+  mkdirSync(stored);
+
+  const statuses = [(await tenant.delete(path)).status, (await tenant.delete(path)).status];
+  rmSync(stored, { recursive: true });
+
+  expect(statuses).toEqual([500, 500]);
+  expect((await tenant.delete(path)).body).toMatchObject({ done: true });
 });

@@ -66,7 +66,8 @@ export async function startS3(): Promise<S3Server> {
     if (request.method === 'PUT') objects.set(key, body);
     if (request.method === 'DELETE') objects.delete(key);
     const found = objects.get(key);
-    if (request.method === 'GET') return found === undefined ? [404, ''] : [200, found];
+    if (/GET|HEAD/.test(request.method ?? ''))
+      return found === undefined ? [404, ''] : [200, found];
     return [request.method === 'PUT' ? 200 : 204, ''];
   };
   const receiver = await receiveHttp((request, response) => {

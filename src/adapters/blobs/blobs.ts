@@ -16,6 +16,8 @@ export interface Blobs {
   /** The directory in which files wait to be put. */
   readonly spoolDirectory: string;
   put(key: string, source: BlobSource): Promise<void>;
+  /** Whether there are bytes of this key. */
+  has(key: string): Promise<boolean>;
   /** The bytes; null where there are none of this key. The caller reads the stream or destroys it. */
   read(key: string): Promise<Readable | null>;
   remove(key: string): Promise<void>;

@@ -1,9 +1,9 @@
 /** Keeps the bytes of files below the data directory: `files/<organization>/<name>`. */
 import { constants, createReadStream, existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { copyFile, open, rename, rm } from 'node:fs/promises';
+import { access, copyFile, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { makeDirectory, syncToDisk } from '../../kernel/directory.ts';
+import { makeDirectory } from '../../kernel/directory.ts';
 import type { BlobSource, Blobs } from './blobs.ts';
 
 /** Where the bytes of a data directory's files are. */
@@ -23,19 +23,18 @@ export class DirectoryBlobs implements Blobs {
   async put(key: string, { path }: BlobSource): Promise<void> {
     const file = join(this.#directory, key);
     makeDirectory(dirname(file));
-    syncToDisk(path);
+    await syncToDisk(path);
     await rename(path, file);
-    syncToDisk(dirname(file));
+    await syncToDisk(dirname(file));
+  }
+
+  async has(key: string): Promise<boolean> {
+    return (await unlessGone(access(join(this.#directory, key)).then(() => true))) ?? false;
   }
 
   async read(key: string): Promise<Readable | null> {
-    try {
-      const file = await open(join(this.#directory, key), 'r');
-      return createReadStream('', { fd: file });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-      throw error;
-    }
+    const file = await unlessGone(open(join(this.#directory, key), 'r'));
+    return file && createReadStream('', { fd: file });
   }
 
   async remove(key: string): Promise<void> {
@@ -43,6 +42,26 @@ export class DirectoryBlobs implements Blobs {
   }
 
   async close(): Promise<void> {}
+}
+
+/** Flushes a file, or the entries of a directory, to disk, while the process goes on. */
+async function syncToDisk(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Null where the file is gone. */
+async function unlessGone<T>(found: Promise<T>): Promise<T | null> {
+  try {
+    return await found;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
 }
 
 function emptySpool(directory: string): void {
@@ -70,24 +89,15 @@ export async function copyBlobs(
     for (const key of keys) {
       const file = join(partial, key);
       makeDirectory(dirname(file));
-      if (!(await copyOne(join(from, key), file))) continue;
-      syncToDisk(file);
+      const mode = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
+      const copy = copyFile(join(from, key), file, mode).then(() => true);
+      if ((await unlessGone(copy)) === null) continue;
+      await syncToDisk(file);
       copied += 1;
     }
     if (copied > 0) renameSync(partial, directory);
     return copied;
   } finally {
     rmSync(partial, { recursive: true, force: true });
-  }
-}
-
-/** False where it is gone. */
-async function copyOne(from: string, file: string): Promise<boolean> {
-  try {
-    await copyFile(from, file, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-    throw error;
   }
 }

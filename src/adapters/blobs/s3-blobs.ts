@@ -3,7 +3,7 @@
  * storage refuses bytes that changed on the way. Nothing is retried here: the caller decides.
  */
 import { createReadStream } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { AwsV4Signer } from 'aws4fetch';
@@ -28,11 +28,14 @@ const connectionsMax = 64;
 const shownMax = 300;
 
 export class S3Blobs implements Blobs {
-  readonly spoolDirectory = join(tmpdir(), 'skillwright-files');
+  readonly spoolDirectory: string;
   readonly #settings: S3Settings;
   readonly #agent: Agent;
 
-  constructor(settings: S3Settings) {
+  /** Without a spool directory it is a temporary one, which the user has for itself. */
+  constructor(settings: S3Settings, spoolDirectory: string | null = null) {
+    const temporary = join(tmpdir(), `skillwright-files-${userInfo().uid}`);
+    this.spoolDirectory = spoolDirectory ?? temporary;
     this.#settings = settings;
     this.#agent = new Agent({
       connect: { timeout: connectMs },
@@ -50,6 +53,15 @@ export class S3Blobs implements Blobs {
     } finally {
       body.destroy();
     }
+  }
+
+  async has(key: string): Promise<boolean> {
+    const answer = await this.#send('HEAD', key, emptyDigest);
+    const { statusCode: status } = answer;
+    // A key that may not list the bucket gets 403 for what is not there.
+    if (status === 403) await answer.body.dump();
+    else await done(answer, key, 404);
+    return status !== 403 && status !== 404;
   }
 
   async read(key: string): Promise<Readable | null> {
@@ -71,7 +83,7 @@ export class S3Blobs implements Blobs {
   }
 
   async #send(
-    method: 'GET' | 'PUT' | 'DELETE',
+    method: 'GET' | 'HEAD' | 'PUT' | 'DELETE',
     key: string,
     sha256: string,
     upload?: { readonly body: Readable; readonly length: number },

@@ -16,26 +16,82 @@ export interface Spooled extends BlobSource {
   readonly mediaType: string;
 }
 
-/** Spools a stream and hands it to `use`. Throws `413` for more than `bytesMax`, and reads no further. */
-export async function spool<T>(
-  directory: string,
-  bytes: AsyncIterable<Uint8Array>,
-  { name, bytesMax }: { readonly name: string; readonly bytesMax: number },
-  use: (spooled: Spooled) => Promise<T>,
-): Promise<T> {
-  makeDirectory(directory);
-  const path = join(directory, randomUUID());
-  const judge = new Judge(bytesMax);
-  try {
-    await pipeline(
-      bytes,
-      (pieces: AsyncIterable<Uint8Array>) => judge.read(pieces),
-      createWriteStream(path, { flags: 'wx', mode: 0o600 }),
-    );
-    return await use({ path, ...judge.verdict(name) });
-  } finally {
-    await rm(path, { force: true });
+/** Bytes of one file, of all files that wait in the spool of a process, and of those of one organization. */
+export interface SpoolBounds {
+  readonly file: number;
+  readonly all: number;
+  readonly organization: number;
+}
+
+export class Spool {
+  readonly directory: string;
+  readonly #bounds: SpoolBounds;
+  readonly #waiting = new Map<string, number>();
+  #bytes = 0;
+
+  constructor(directory: string, bounds: SpoolBounds) {
+    this.directory = directory;
+    this.#bounds = bounds;
   }
+
+  /**
+   * Spools a stream and hands it to `use`. Throws `413` for more than a file may have and `503` for more than the spool has
+   * room for, and reads no further; `503` also where the disk fails.
+   */
+  async receive<T>(
+    organizationId: string,
+    bytes: AsyncIterable<Uint8Array>,
+    name: string,
+    use: (spooled: Spooled) => Promise<T>,
+  ): Promise<T> {
+    const path = join(this.directory, randomUUID());
+    let taken = 0;
+    const judge = new Judge(this.#bounds.file, (more) => {
+      this.#take(organizationId, more);
+      taken += more;
+    });
+    try {
+      makeDirectory(this.directory);
+      await pipeline(
+        bytes,
+        (pieces: AsyncIterable<Uint8Array>) => judge.read(pieces),
+        createWriteStream(path, { flags: 'wx', mode: 0o600 }),
+      );
+      return await use({ path, ...judge.verdict(name) });
+    } catch (error) {
+      throw isOfDisk(error) ? diskFault(error) : error;
+    } finally {
+      // What stays is removed as stale.
+      await rm(path, { force: true }).catch(() => {});
+      this.#add(organizationId, -taken);
+    }
+  }
+
+  #take(organizationId: string, bytes: number): void {
+    const { all, organization } = this.#bounds;
+    const own = (this.#waiting.get(organizationId) ?? 0) + bytes;
+    if (this.#bytes + bytes > all || own > organization) {
+      const message = 'Too many bytes of files are on their way (FILES_SPOOL_MAX_MB): try again';
+      throw new PlatformError('service_unavailable', message, { retryAfter: 1 });
+    }
+    this.#add(organizationId, bytes);
+  }
+
+  #add(organizationId: string, bytes: number): void {
+    const own = (this.#waiting.get(organizationId) ?? 0) + bytes;
+    this.#bytes += bytes;
+    if (own > 0) this.#waiting.set(organizationId, own);
+    else this.#waiting.delete(organizationId);
+  }
+}
+
+/** Whether a call of the system for a file failed, such as for a full disk. */
+const isOfDisk = (error: unknown) =>
+  /^(?:open|mkdir|write|fsync|rename)$/.test(`${(error as NodeJS.ErrnoException).syscall}`);
+
+function diskFault(cause: unknown): PlatformError {
+  const message = 'The disk of the platform takes no files right now';
+  return new PlatformError('service_unavailable', message, { cause, retryAfter: 10 });
 }
 
 /** Longer than a file takes to be stored after its last piece: `Files` does not keep one that took longer. */
@@ -58,14 +114,17 @@ export async function removeStale(directory: string): Promise<void> {
 
 class Judge {
   readonly #bytesMax: number;
+  readonly #take: (bytes: number) => void;
   readonly #hash = createHash('sha256');
   readonly #decoder = new TextDecoder('utf-8', { fatal: true });
   #head = Buffer.alloc(0);
   #bytes = 0;
   #isText = true;
 
-  constructor(bytesMax: number) {
+  /** `take` throws for bytes for which the spool has no room. */
+  constructor(bytesMax: number, take: (bytes: number) => void) {
     this.#bytesMax = bytesMax;
+    this.#take = take;
   }
 
   /** Passes the pieces on. */
@@ -73,6 +132,7 @@ class Judge {
     for await (const piece of pieces) {
       this.#bytes += piece.length;
       if (this.#bytes > this.#bytesMax) throw tooLarge(this.#bytesMax);
+      this.#take(piece.length);
       this.#hash.update(piece);
       if (this.#head.length < headBytes) {
         this.#head = Buffer.concat([this.#head, piece.subarray(0, headBytes)]).subarray(

@@ -66,7 +66,10 @@ export function startBackground(
   writer: string,
 ): Repeated[] {
   const { roles } = parts.config;
-  const tasks: Task[] = [[recordEveryMs, () => slices.recorder.flush()]];
+  const tasks: Task[] = [
+    [recordEveryMs, () => slices.recorder.flush()],
+    [retentionEveryMs, () => slices.files.removeStale(), retentionAfterMs],
+  ];
   if (roles.has('api')) tasks.push([callsEveryMs, () => slices.triggerCalls.flush()]);
   if (roles.has('worker')) tasks.push(...workerTasks(parts, slices, clock));
   if (roles.has('scheduler')) {

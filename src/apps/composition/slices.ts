@@ -171,7 +171,7 @@ async function openBlobs(config: Config): Promise<Blobs | null> {
   const s3 = s3SettingsOf(config);
   if (s3 !== null) {
     const { S3Blobs } = await import('../../adapters/blobs/s3-blobs.ts');
-    return new S3Blobs(s3);
+    return new S3Blobs(s3, config.filesSpoolDir);
   }
   return config.isClustered ? null : new DirectoryBlobs(config.dataDir, config.isEmbedded);
 }

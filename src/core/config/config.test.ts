@@ -69,6 +69,8 @@ describe('the environment', () => {
       filesMax: 100_000,
       filesMaxMb: 10_240,
       fileRetentionDays: 30,
+      filesSpoolDir: null,
+      filesSpoolMaxMb: 1_024,
       fileUploadTimeoutMs: 300_000,
       filesS3Url: null,
       filesS3Region: 'us-east-1',
@@ -122,6 +124,8 @@ describe('the environment', () => {
       KEEP_PROMPTS: 'all',
       PROMPT_RETENTION_DAYS: '3',
       PROMPTS_MAX_MB: '0',
+      FILES_SPOOL_DIR: '/data/spool',
+      FILES_SPOOL_MAX_MB: '64',
       FILE_UPLOAD_TIMEOUT_MS: '5000',
       FILES_S3_URL: 'https://s3.example/bucket/',
       FILES_S3_REGION: 'eu-1',
@@ -196,6 +200,8 @@ describe('the environment', () => {
       keepPrompts: 'all',
       promptRetentionDays: 3,
       promptsMaxMb: 0,
+      filesSpoolDir: '/data/spool',
+      filesSpoolMaxMb: 64,
       fileUploadTimeoutMs: 5_000,
       filesS3Url: 'https://s3.example/bucket',
       filesS3Region: 'eu-1',
@@ -433,6 +439,9 @@ describe('a process of a cluster', () => {
 });
 
 test('storage of files needs both keys, because requests to it are signed', () => {
+  expect(faultsOf({ FILE_MAX_MB: '2048' })).toEqual([
+    'FILES_SPOOL_MAX_MB is less than FILE_MAX_MB: the largest file would never be kept',
+  ]);
   expect(faultsOf({ FILES_S3_URL: 'https://s3.example/bucket' })).toEqual([
     'FILES_S3_ACCESS_KEY_ID is not set: with FILES_S3_URL it has to be, for requests to the storage are signed',
     'FILES_S3_SECRET_ACCESS_KEY is not set: with FILES_S3_URL it has to be, for requests to the storage are signed',

@@ -150,6 +150,9 @@ function contradictions(settings: Settings, faults: readonly ConfigFault[]): Con
       }
     }
   }
+  if (settings.filesSpoolMaxMb < settings.fileMaxMb) {
+    add('FILES_SPOOL_MAX_MB', 'is less than FILE_MAX_MB: the largest file would never be kept');
+  }
   const isMeasured = !isFaulty('MODEL_OUTPUT_TOKENS') && !isFaulty('MODEL_CONTEXT_TOKENS');
   if (isMeasured && modelOutputTokens * 2 > modelContextTokens) {
     add('MODEL_OUTPUT_TOKENS', 'is more than half of MODEL_CONTEXT_TOKENS: nothing would fit');

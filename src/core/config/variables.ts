@@ -305,6 +305,18 @@ export const variables = {
     '30',
     integer(1, 36_500),
   ),
+  filesSpoolDir: variable(
+    'FILES_SPOOL_DIR',
+    'Folder in which files wait until FILES_S3_URL has them: on a disk of its own in a cluster, of FILES_SPOOL_MAX_MB and some more. Without it a folder of the temporary ones.',
+    null,
+    text,
+  ),
+  filesSpoolMaxMb: variable(
+    'FILES_SPOOL_MAX_MB',
+    'Size that all files on their way through this process may have together, in MiB; those of one organization half of it.',
+    '1024',
+    integer(1, 1_000_000),
+  ),
   fileUploadTimeoutMs: variable(
     'FILE_UPLOAD_TIMEOUT_MS',
     'Time that a client has to send a file, in milliseconds.',

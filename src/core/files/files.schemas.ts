@@ -138,5 +138,5 @@ export const deleteSchema = {
   operationId: 'deleteFile',
   summary: 'Delete a file with its bytes',
   params,
-  response: { 204: Nothing, ...apiRefusals('not_found', 'conflict', 'upstream_unavailable') },
+  response: { 204: Nothing, ...apiRefusals('not_found') },
 };

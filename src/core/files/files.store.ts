@@ -138,6 +138,12 @@ export async function insertBlob(
   await tx.insert('file_blobs', [{ organization_id, sha256, blob_key, bytes }]);
 }
 
+/** Whether an attempt of a job goes on: locks the job until the transaction ends. */
+export async function holdsClaim(tx: Transaction, jobId: string): Promise<boolean> {
+  const query = tx.kysely.selectFrom('jobs').select('status').where('id', '=', jobId);
+  return (await locked(tx.dialect, query).executeTakeFirst())?.status === 'active';
+}
+
 /** Records bytes that may be removed from `dueAt` on. */
 export async function insertGarbage(
   tx: Transaction,
@@ -169,14 +175,21 @@ export async function keepBlob(tx: Transaction, key: string, until: number): Pro
   return rows.length > 0;
 }
 
-export async function dueGarbage(db: Handle, now: number, limit: number): Promise<string[]> {
-  const rows = await db.kysely
-    .selectFrom('file_garbage')
-    .select('blob_key')
-    .where('due_at', '<=', now)
-    .orderBy('due_at')
-    .limit(limit)
-    .execute();
+/** The keys of bytes that are garbage until `now`: of all, or of one organization. */
+export async function dueGarbage(
+  db: Handle,
+  now: number,
+  limit: number,
+  organizationId?: string,
+): Promise<string[]> {
+  let query = db.kysely.selectFrom('file_garbage').select('blob_key').where('due_at', '<=', now);
+  if (organizationId !== undefined) {
+    // Keys begin with the id of the organization and a slash, which a 0 follows.
+    query = query
+      .where('blob_key', '>', `${organizationId}/`)
+      .where('blob_key', '<', `${organizationId}0`);
+  }
+  const rows = await query.orderBy('due_at').limit(limit).execute();
   return rows.map(({ blob_key }) => blob_key);
 }
 

@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { BlobSource, Blobs } from '../../adapters/blobs/blobs.ts';
-import { removeStale, type Spooled, spool, tooLarge } from '../../adapters/blobs/spool.ts';
+import { removeStale, Spool, type Spooled, tooLarge } from '../../adapters/blobs/spool.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
@@ -33,6 +33,7 @@ import {
   findFile,
   findFiles,
   findSameFile,
+  holdsClaim,
   insertBlob,
   insertFile,
   insertGarbage,
@@ -68,6 +69,7 @@ export interface FileOwner {
 
 export class Files {
   readonly #blobs: Blobs | null;
+  readonly #spool: Spool | null;
   readonly #config: Config;
   readonly #database: Database;
   readonly #clock: Clock;
@@ -80,6 +82,9 @@ export class Files {
     this.#clock = clock;
     this.#log = log;
     this.#blobs = blobs;
+    const [all, file] = [config.filesSpoolMaxMb * megabyte, this.bytesMax];
+    const bounds = { file, all, organization: Math.max(file, all / 2) };
+    this.#spool = blobs && new Spool(blobs.spoolDirectory, bounds);
   }
 
   /** Bytes of one file. */
@@ -94,11 +99,14 @@ export class Files {
     this.#requireFit(await readTotals(this.#database.read, organizationId), bytes);
   }
 
-  /** Keeps bytes as a file. Throws `413` for too many, `409` above the caps of the organization. */
+  /**
+   * Keeps bytes as a file. Throws `413` for too many, `409` above the caps of the organization, and `503` where the spool is
+   * full or the job whose file it would be is not claimed any more.
+   */
   async create(owner: FileOwner, name: string, bytes: AsyncIterable<Uint8Array>): Promise<FileRow> {
     const blobs = this.#requireBlobs();
-    const { bytesMax } = this;
-    return await spool(blobs.spoolDirectory, bytes, { name, bytesMax }, (spooled) =>
+    const spool = this.#spool as Spool;
+    return await spool.receive(owner.organizationId, bytes, name, (spooled) =>
       this.#keep(blobs, owner, name, spooled),
     );
   }
@@ -122,18 +130,28 @@ export class Files {
     };
     const known = await blobKeyOf(this.#database.read, organizationId, sha256);
     if (known !== undefined) {
+      // Storage that was restored from a backup may have lost them.
+      const isLost = !(await blobs.has(known));
+      if (isLost) await blobs.put(known, spooled);
       const kept = await this.#database.write((tx) =>
         this.#insert(tx, { ...row, blob_key: known }, owner),
       );
       if (kept !== null) return kept;
       // The last file of these bytes was deleted meanwhile.
+      if (isLost) throw await this.#tooLate(known);
     }
     const stored = await this.#store(blobs, organizationId, spooled);
     const kept = await this.#database.write((tx) =>
       this.#insert(tx, { ...row, blob_key: stored }, owner),
     );
     if (kept !== null) return kept;
-    throw new PlatformError('service_unavailable', 'The file took too long to be stored', {
+    throw await this.#tooLate(stored);
+  }
+
+  /** The refusal of a file whose bytes were stored too late: a purge removes them. */
+  async #tooLate(key: string): Promise<PlatformError> {
+    await this.#database.write((tx) => insertGarbage(tx, [key], this.#clock.now()));
+    return new PlatformError('service_unavailable', 'The file took too long to be stored', {
       retryAfter: 1,
     });
   }
@@ -147,7 +165,10 @@ export class Files {
     return key;
   }
 
-  /** Inserts a row whose bytes are stored; null where they may be removed already. */
+  /**
+   * Inserts a row whose bytes are stored; null where they may be removed already, or where the claim of its job has ended: an
+   * erasure of the user may be done.
+   */
   async #insert(
     tx: Transaction,
     row: FileRow,
@@ -155,6 +176,7 @@ export class Files {
   ): Promise<FileRow | null> {
     const { organization_id: organizationId, bytes } = row;
     const totals = await lockTotals(tx, organizationId);
+    if (row.job_id !== null && !(await holdsClaim(tx, row.job_id))) return null;
     // Bytes that were stored for it meanwhile stay garbage.
     const same = isOnce ? await findSameFile(tx, row) : undefined;
     if (same !== undefined) return same;
@@ -218,13 +240,13 @@ export class Files {
     return listFiles(this.#database.read, organizationId, filters, page);
   }
 
-  /** Deletes a file; `404` where there is none. */
+  /** Deletes a file, whose bytes a purge removes; `404` where there is none. */
   async remove(organizationId: string, id: string): Promise<void> {
     await this.find(organizationId, id);
     await this.#deleteAll({ organizationId, id }, () => false);
   }
 
-  /** Deletes files of a user, and those that the jobs made, until `isLate`; how many. Throws where bytes cannot be removed. */
+  /** Deletes files of a user until `isLate`; how many. Their bytes are garbage from now on. */
   eraseUser(organizationId: string, userId: string, isLate: () => boolean): Promise<number> {
     return this.#deleteAll({ organizationId, userId }, isLate);
   }
@@ -239,39 +261,51 @@ export class Files {
       : this.#deleteAll({ organizationId, jobIds }, isLate);
   }
 
-  /** Deletes expired files, bytes that no file names, and what an earlier process was receiving when it was ended. */
+  /** Deletes expired files, and bytes that no file names. */
   async purge(): Promise<void> {
-    if (this.#blobs === null) return;
-    await removeStale(this.#blobs.spoolDirectory);
+    await this.#deleteAll({ expiredAt: this.#clock.now() }, () => false);
     const faults: unknown[] = [];
-    const collect = (error: unknown) => void faults.push(error);
-    await this.#deleteAll({ expiredAt: this.#clock.now() }, () => false).catch(collect);
     for (;;) {
       const keys = await dueGarbage(this.#database.read, this.#clock.now(), batchMax);
-      await this.#removeBytes(keys).catch(collect);
+      await this.#removeBytes(keys).catch((error: unknown) => faults.push(error));
       if (keys.length < batchMax || faults.length >= faultsMax) break;
     }
     if (faults.length > 0) throw faults[0];
   }
 
+  /**
+   * Removes all bytes that no file of an organization names, but those that are being stored; false where it was late. Throws
+   * where some stay.
+   */
+  async removeGarbage(organizationId: string, isLate: () => boolean): Promise<boolean> {
+    for (;;) {
+      // Also those whose removal has failed just now.
+      const before = this.#clock.now() + commitMs;
+      const keys = await dueGarbage(this.#database.read, before, batchMax, organizationId);
+      if (keys.length === 0 || this.#blobs === null) return true;
+      if (isLate()) return false;
+      await this.#removeBytes(keys);
+    }
+  }
+
+  /** Removes what an earlier process on this machine was receiving when it was ended. */
+  async removeStale(): Promise<void> {
+    if (this.#spool !== null) await removeStale(this.#spool.directory);
+  }
+
   async #deleteAll(which: Deletion, isLate: () => boolean): Promise<number> {
     let deleted = 0;
-    const faults: unknown[] = [];
     for (;;) {
       const found = await filesToDelete(this.#database.read, which, batchMax);
       for (const [organizationId, rows] of Map.groupBy(found, (row) => row.organization_id)) {
         const ids = rows.map(({ id }) => id);
-        const gone = await this.#database.write((tx) => this.#delete(tx, organizationId, ids));
-        deleted += gone.files;
-        await this.#removeBytes(gone.keys).catch((error: unknown) => faults.push(error));
+        deleted += await this.#database.write((tx) => this.#delete(tx, organizationId, ids));
       }
-      if (found.length < batchMax || isLate() || faults.length >= faultsMax) break;
+      if (found.length < batchMax || isLate()) return deleted;
     }
-    if (faults.length > 0) throw faults[0];
-    return deleted;
   }
 
-  async #delete(tx: Transaction, organizationId: string, ids: readonly string[]) {
+  async #delete(tx: Transaction, organizationId: string, ids: readonly string[]): Promise<number> {
     await lockTotals(tx, organizationId);
     const rows = await deleteFiles(tx, organizationId, ids);
     const named = rows.map(({ blob_key }) => blob_key);
@@ -279,7 +313,7 @@ export class Files {
     if (keys.length > 0) await insertGarbage(tx, keys, this.#clock.now());
     const bytes = rows.reduce((sum, row) => sum + Number(row.bytes), 0);
     await addToTotals(tx, organizationId, { files: -rows.length, bytes: -bytes });
-    return { files: rows.length, keys };
+    return rows.length;
   }
 
   /**
@@ -287,8 +321,8 @@ export class Files {
    * and a later purge tries them again. Storage that refuses several in a row is asked no more.
    */
   async #removeBytes(keys: readonly string[]): Promise<void> {
-    if (keys.length === 0) return;
-    const blobs = this.#requireBlobs();
+    const blobs = this.#blobs;
+    if (keys.length === 0 || blobs === null) return;
     const gone: string[] = [];
     const failed: string[] = [];
     let fault: unknown;

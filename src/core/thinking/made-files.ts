@@ -34,7 +34,7 @@ export async function withMadeFiles(
   return { ...message, text, ...(files.length > 0 && { files }) };
 }
 
-/** The file of a picture, or why it is none. */
+/** The file of a picture, or why it is none: whatever fails, the answer was paid for and is recorded. */
 async function keep(
   attempt: ThinkingAttempt,
   name: string,
@@ -60,7 +60,8 @@ async function keep(
     };
   } catch (error) {
     if (error instanceof PlatformError) return error.message;
-    throw error;
+    parts.context.log.error({ err: error, job_id: jobId }, 'a picture of a model cannot be kept');
+    return 'the platform failed';
   }
 }
 

@@ -115,6 +115,8 @@ export class Erasure {
       renameUsageOfUser(tx, user.organizationId, user.userId, erasedUser),
     );
     if (!(await memories.compactIndex(this.#isLate))) return false;
+    // Last, because the storage may fail.
+    if (!(await files.removeGarbage(user.organizationId, this.#isLate))) return false;
     await endErasure(database, user);
     // Other transactions may hold the log for long: a client that repeats its request at once would not free it sooner.
     while (!(await database.emptyLog())) {

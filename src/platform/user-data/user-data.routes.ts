@@ -90,7 +90,8 @@ const eraseSchema = {
     'the rows of the jobs stay. Works for 20 seconds at most: where done is false, send it again, one request ' +
     'after the other. ' +
     '409 conflict while a job of the user has not ended, unless cancel_jobs is true: then such jobs are ' +
-    'cancelled, and what follows waits for their ends. Nothing was erased before all have ended.',
+    'cancelled, and what follows waits for their ends. Nothing was erased before all have ended. ' +
+    'upstream_unavailable: bytes of files are left, because their storage fails: send it again.',
   params,
   querystring: Type.Object({
     cancel_jobs: Defaulted({
@@ -99,7 +100,10 @@ const eraseSchema = {
       description: 'true: cancels the jobs of the user that have not ended.',
     }),
   }),
-  response: { 200: Erased, ...apiRefusals('insufficient_scope', 'validation_error', 'conflict') },
+  response: {
+    200: Erased,
+    ...apiRefusals('insufficient_scope', 'validation_error', 'conflict', 'upstream_unavailable'),
+  },
 };
 
 export function userDataRoutes(server: Server, userData: UserData): void {

@@ -1,12 +1,14 @@
 import { existsSync, mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Insertable } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { contextOf } from '../../../../test/support/context.ts';
 import { waitFor } from '../../../../test/support/wait-for.ts';
 import { DirectoryBlobs } from '../../../adapters/blobs/directory-blobs.ts';
 import type { Database } from '../../../adapters/database/database.ts';
 import { openInMemory } from '../../../adapters/database/sqlite.ts';
+import type { JobStatus, JobsTable } from '../../../adapters/database/tables.ts';
 import { createLogger } from '../../../kernel/log.ts';
 import { readConfig } from '../../config/config.ts';
 import { Files } from '../../files/files.ts';
@@ -14,6 +16,22 @@ import type { ClaimedJob } from '../jobs.store.ts';
 import { RunFiles } from './run-files.ts';
 
 const job = { id: 'job', organization_id: 'a', user_id: 'b', for_user: 0 } as ClaimedJob;
+const newRow = {
+  id: job.id,
+  organization_id: 'a',
+  user_id: 'b',
+  api_key_id: 'c',
+  agent_id: 'd',
+  conversation_id: 'e',
+  trigger_type: 'api' as const,
+  skill_category: 'test',
+  skill_name: 'files',
+  skill_version: 'v1.0',
+  max_attempts: 1,
+  input: '{}',
+  run_at: 0,
+  created_at: 0,
+} as Insertable<JobsTable>;
 const page = { limit: 50, offset: 0 };
 const { signal } = new AbortController();
 
@@ -25,8 +43,14 @@ beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), 'run-files-'));
   const context = contextOf({ database, config: readConfig({}) });
   files = new Files(context, new DirectoryBlobs(dataDir, true));
+  await database.write((tx) => tx.insert('jobs', [{ ...newRow, status: 'active' }]));
 });
 afterEach(() => database.close());
+
+const setStatus = (status: JobStatus) =>
+  database.write(async (tx) => {
+    await tx.kysely.updateTable('jobs').set({ status }).where('id', '=', job.id).execute();
+  });
 
 const arriving = () => readdirSync(join(dataDir, 'files/arriving'));
 const piece = (upload: unknown, isLast = false) => ({
@@ -48,6 +72,17 @@ test('a file of which a run has given a part is none when the run ends', async (
   await waitFor(() => arriving().length === 0, { describe: 'the part is removed' });
   expect((await files.list('a', {}, page)).total).toBe(0);
   expect(existsSync(join(dataDir, 'files/a'))).toBe(false);
+});
+
+test('a file whose bytes are stored after the job has ended is none, and its bytes are removed', async () => {
+  await setStatus('cancelled');
+
+  const given = new RunFiles(files, job).ask('file-put', piece(null, true), signal);
+
+  await expect(given).rejects.toMatchObject({ code: 'service_unavailable' });
+  expect((await files.list('a', {}, page)).total).toBe(0);
+  await files.purge();
+  expect(readdirSync(join(dataDir, 'files/a'))).toEqual([]);
 });
 
 test('two runs of a job that give the same bytes by the same name have one file', async () => {
