@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { ListChecks } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { jobsQuery } from '../api/jobs.ts';
 import { live } from '../api/queries.ts';
 import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
+import { ListChecks } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';

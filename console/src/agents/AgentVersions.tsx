@@ -1,6 +1,5 @@
 /** The versions of an agent: their changes side by side, and restoring one. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { History, RotateCcw } from 'lucide-react';
 import { useState } from 'react';
 import {
   type AgentForSession,
@@ -14,6 +13,7 @@ import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Field, Select } from '../ui/Field.tsx';
+import { History, RotateCcw } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Section } from '../ui/Page.tsx';

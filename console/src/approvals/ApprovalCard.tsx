@@ -1,10 +1,10 @@
 import { Link } from '@tanstack/react-router';
-import { Check, X } from 'lucide-react';
 import { useId } from 'react';
 import type { Approval, Verb } from '../api/approvals.ts';
 import { useIsAdministrator } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Fields } from '../ui/Fields.tsx';
+import { Check, X } from '../ui/icons.tsx';
 import { AgentLink, textLink } from '../ui/Links.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';

@@ -1,5 +1,5 @@
-import { ExternalLink } from 'lucide-react';
 import type { Approval } from '../api/approvals.ts';
+import { ExternalLink } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 
 /** A link to open before the approval, with its host and full address. Nothing opens automatically. */

@@ -1,6 +1,6 @@
-import { X } from 'lucide-react';
 import { Files } from '../conversations/Files.tsx';
 import { Button } from '../ui/Button.tsx';
+import { X } from '../ui/icons.tsx';
 import type { useAttached } from './useAttached.ts';
 
 /** The files of the next message, each of which can be left out again. */

@@ -1,7 +1,6 @@
 /** A chat with an agent: its conversations, the messages of one, and overrides of the agent for this chat. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from 'lucide-react';
 import { useRef, useState } from 'react';
 import type { AgentForSession } from '../api/agents.ts';
 import type { Overrides } from '../api/chat.ts';
@@ -9,6 +8,7 @@ import { conversationQuery } from '../api/conversations.ts';
 import { useMissingScopes } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
+import { ArrowDown, MessagesSquare, Plus, SlidersHorizontal } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Empty } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';

@@ -1,6 +1,6 @@
-import { ArrowUp, Paperclip, Square } from 'lucide-react';
 import { type KeyboardEvent, type ReactNode, type Ref, useId, useRef } from 'react';
 import { Button } from '../ui/Button.tsx';
+import { ArrowUp, Paperclip, Square } from '../ui/icons.tsx';
 import { Problem } from '../ui/Loading.tsx';
 
 /** Lines of a message that are shown at once; browsers that fit a field to its text show more. */

@@ -1,8 +1,8 @@
-import { ChevronRight, Wrench } from 'lucide-react';
 import type { ReactNode } from 'react';
 import type { Message } from '../api/conversations.ts';
 import { ErrorWords } from '../jobs/ErrorWords.tsx';
 import { type StepUsage, usageText } from '../jobs/step-usage.ts';
+import { ChevronRight, Wrench } from '../ui/icons.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Duration, Time } from '../ui/Time.tsx';
 import { Labelled } from '../ui/Value.tsx';

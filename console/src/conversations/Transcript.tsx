@@ -1,14 +1,5 @@
 import { useQueries } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import {
-  Bot,
-  FoldVertical,
-  type LucideIcon,
-  Pencil,
-  RotateCcw,
-  Settings2,
-  User,
-} from 'lucide-react';
 import { Fragment, type ReactNode } from 'react';
 import type { Message, TokenUsage } from '../api/conversations.ts';
 import { hasEnded, type JobListItem, type JobStep, jobStepsQuery } from '../api/jobs.ts';
@@ -19,6 +10,8 @@ import { Markdown } from '../markdown/Markdown.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
 import { classes } from '../ui/classes.ts';
+import type { LucideIcon } from '../ui/Icon.tsx';
+import { Bot, FoldVertical, Pencil, RotateCcw, Settings2, User } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { moneyText } from '../ui/Money.ts';
 import { countText, Time } from '../ui/Time.tsx';

@@ -1,7 +1,7 @@
-import { Plus, X } from 'lucide-react';
 import { useId } from 'react';
 import { Button, IconButton } from '../ui/Button.tsx';
 import { Input, issueOf } from '../ui/Field.tsx';
+import { Plus, X } from '../ui/icons.tsx';
 
 /** A value that is stored encrypted: an empty one keeps what is stored under its name. */
 export interface NamedSecret {

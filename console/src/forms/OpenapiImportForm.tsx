@@ -1,4 +1,3 @@
-import { ListChecks } from 'lucide-react';
 import { useState } from 'react';
 import {
   addOpenapiImport,
@@ -11,6 +10,7 @@ import { useSession } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Choice } from '../ui/Choice.tsx';
 import { Field, issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
+import { ListChecks } from '../ui/icons.tsx';
 import { Problem } from '../ui/Loading.tsx';
 import { type Choice as Operation, PickManyField } from '../ui/PickMany.tsx';
 import { useAct } from '../ui/useAct.ts';

@@ -9,11 +9,11 @@ import {
   type ObjectFieldTemplateProps,
   type TemplatesType,
 } from '@rjsf/utils';
-import { ChevronDown, ChevronUp, Plus, X } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { Button, IconButton } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Input } from '../ui/Field.tsx';
+import { ChevronDown, ChevronUp, Plus, X } from '../ui/icons.tsx';
 import { Words } from '../ui/Words.tsx';
 import { aboutId, hintOf } from './hints.ts';
 import { BaseInput } from './widgets.tsx';

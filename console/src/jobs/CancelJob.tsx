@@ -1,8 +1,8 @@
-import { CircleX } from 'lucide-react';
 import { useState } from 'react';
 import { cancelJob, hasEnded, type Job } from '../api/jobs.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { CircleX } from '../ui/icons.tsx';
 import { useAct } from '../ui/useAct.ts';
 
 const done = 'What it has done outside the platform stays done.';

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { ChevronRight } from 'lucide-react';
 import { useState } from 'react';
 import {
   childJobsQuery,
@@ -11,6 +10,7 @@ import {
 } from '../api/jobs.ts';
 import { live } from '../api/queries.ts';
 import { classes } from '../ui/classes.ts';
+import { ChevronRight } from '../ui/icons.tsx';
 import { Problem, Skeleton } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';

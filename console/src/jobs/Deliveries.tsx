@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { Send } from 'lucide-react';
 import { hasEnded, type Job, type JobDelivery, jobDeliveriesQuery } from '../api/jobs.ts';
 import { live } from '../api/queries.ts';
 import { ButtonLink } from '../ui/Button.tsx';
+import { Send } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Nothing, Status, Tag } from '../ui/Status.tsx';

@@ -1,4 +1,4 @@
-import { CircleAlert } from 'lucide-react';
+import { CircleAlert } from '../ui/icons.tsx';
 import { Tag } from '../ui/Status.tsx';
 import { meaningOf } from './words.ts';
 

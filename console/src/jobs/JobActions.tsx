@@ -1,8 +1,8 @@
 import { useNavigate } from '@tanstack/react-router';
-import { Pencil, Play, RotateCcw } from 'lucide-react';
 import { type Job, retryJob } from '../api/jobs.ts';
 import { useMissingToRun } from '../skills/useMissingToRun.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
+import { Pencil, Play, RotateCcw } from '../ui/icons.tsx';
 import { Permitted } from '../ui/NeedsScope.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { CancelJob } from './CancelJob.tsx';

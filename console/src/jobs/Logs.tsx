@@ -1,8 +1,8 @@
-import { ArrowDown, ScrollText } from 'lucide-react';
 import { type ReactNode, useLayoutEffect, useRef, useState } from 'react';
 import type { JobEvent } from '../api/follow.ts';
 import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
+import { ArrowDown, ScrollText } from '../ui/icons.tsx';
 import { Empty } from '../ui/Loading.tsx';
 import { Status, Tag, type Tone } from '../ui/Status.tsx';
 

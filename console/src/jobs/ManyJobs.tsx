@@ -1,8 +1,8 @@
-import { CircleX, RotateCcw } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { changedStatuses, type ManyFilters, type ManyVerb } from '../api/many-jobs.ts';
 import { useMissingToRun } from '../skills/useMissingToRun.ts';
 import { Button } from '../ui/Button.tsx';
+import { CircleX, RotateCcw } from '../ui/icons.tsx';
 import { Permitted } from '../ui/NeedsScope.tsx';
 import { skillNameOf } from '../ui/Pickers.tsx';
 import { ManyJobsDialog } from './ManyJobsDialog.tsx';

@@ -1,3 +1,6 @@
+import { IconButton } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
+import type { LucideIcon } from '../ui/Icon.tsx';
 import {
   Brain,
   Check,
@@ -8,7 +11,6 @@ import {
   Clock,
   CornerDownRight,
   FoldVertical,
-  type LucideIcon,
   Moon,
   Play,
   Radio,
@@ -17,9 +19,7 @@ import {
   SquarePlus,
   UserCheck,
   Wrench,
-} from 'lucide-react';
-import { IconButton } from '../ui/Button.tsx';
-import { classes } from '../ui/classes.ts';
+} from '../ui/icons.tsx';
 import type { Span } from './spans.ts';
 
 const icons: Record<Span['kind'], LucideIcon> = {

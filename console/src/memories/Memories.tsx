@@ -1,7 +1,6 @@
 /** The memories of an agent: search while typing, add, change and delete. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { Brain, Pencil, Plus, Trash2, X } from 'lucide-react';
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { deleteMemory, memoriesQuery } from '../api/memories.ts';
@@ -12,6 +11,7 @@ import { Button, ButtonLink } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Select } from '../ui/Field.tsx';
+import { Brain, Pencil, Plus, Trash2, X } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';

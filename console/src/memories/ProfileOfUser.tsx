@@ -1,7 +1,6 @@
 /** The profile that an agent keeps of a user: shown, changed and deleted. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { Pencil, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { deleteProfile, profileQuery, putProfile } from '../api/memories.ts';
@@ -9,6 +8,7 @@ import { FormDialog } from '../forms/FormDialog.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { issueOf, TextAreaField } from '../ui/Field.tsx';
+import { Pencil, Trash2 } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';

@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router';
-import { CalendarClock, KeyRound, type LucideIcon, Play, Send } from 'lucide-react';
 import { useIsAdministrator } from '../shell/session.ts';
+import type { LucideIcon } from '../ui/Icon.tsx';
+import { CalendarClock, KeyRound, Play, Send } from '../ui/icons.tsx';
 import { Section } from '../ui/Page.tsx';
 
 interface Step {

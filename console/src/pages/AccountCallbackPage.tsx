@@ -1,10 +1,10 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { CircleCheck } from 'lucide-react';
 import { completeAuthorization } from '../api/accounts.ts';
 import { returned } from '../api/returned.ts';
 import { useIsAdministrator } from '../shell/session.ts';
 import { ButtonLink } from '../ui/Button.tsx';
+import { CircleCheck } from '../ui/icons.tsx';
 import { Empty, Problem, Skeleton } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 

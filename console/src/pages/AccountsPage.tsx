@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
-import { UserKey } from 'lucide-react';
 import { AccountActs, AccountStatus } from '../accounts/AccountSection.tsx';
 import { type Account, accountsQuery } from '../api/accounts.ts';
+import { UserKey } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { type Column, Table } from '../ui/Table.tsx';

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { Pause, Play, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { AgentFacts } from '../agents/AgentFacts.tsx';
 import { AgentJobs } from '../agents/AgentJobs.tsx';
@@ -15,6 +14,7 @@ import { Memories } from '../memories/Memories.tsx';
 import { useHasScope, useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { Pause, Play, Trash2 } from '../ui/icons.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Permitted } from '../ui/NeedsScope.tsx';
 import { Page } from '../ui/Page.tsx';

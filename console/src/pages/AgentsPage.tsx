@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { Bot } from 'lucide-react';
 import { AgentStatus } from '../agents/AgentStatus.tsx';
 import { agentsPageQuery } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { live } from '../api/queries.ts';
 import { NewAgent } from '../forms/NewAgent.tsx';
+import { Bot } from '../ui/icons.tsx';
 import { ListPage } from '../ui/ListPage.tsx';
 import { pageSize } from '../ui/Pagination.tsx';
 import { type Column, rowLink } from '../ui/Table.tsx';

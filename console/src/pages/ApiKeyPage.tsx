@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { Ban } from 'lucide-react';
 import { useState } from 'react';
 import { apiKeysQuery, stateOf } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
@@ -10,6 +9,7 @@ import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
 import { useSession } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
+import { Ban } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { Ban, KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
 import { apiKeysQuery, stateOf } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
@@ -11,6 +10,7 @@ import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
 import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { FilterSelect, Filters } from '../ui/Filters.tsx';
+import { Ban, KeyRound, Plus } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Page, Section } from '../ui/Page.tsx';

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { UserCheck } from 'lucide-react';
 import { type ApprovalFilters, approvalsQuery } from '../api/approvals.ts';
 import { ApprovalFeed, FeedKeys } from '../approvals/ApprovalFeed.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
 import { FilterChip, FilterSelect, Filters } from '../ui/Filters.tsx';
+import { UserCheck } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';

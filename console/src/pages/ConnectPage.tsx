@@ -1,5 +1,4 @@
 import { getRouteApi } from '@tanstack/react-router';
-import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import { mcpClients } from '../connect/clients.ts';
 import { NewApiKey } from '../forms/NewApiKey.tsx';
@@ -7,6 +6,7 @@ import { SecretField } from '../forms/SecretField.tsx';
 import { useIsAdministrator } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
+import { Plus } from '../ui/icons.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { MessagesSquare } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { agentsQuery } from '../api/agents.ts';
 import {
@@ -20,6 +19,7 @@ import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Id } from '../ui/Id.tsx';
+import { MessagesSquare } from '../ui/icons.tsx';
 import { AgentLink, textLink, UserLink } from '../ui/Links.tsx';
 import { Empty, Loaded, Skeleton } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';

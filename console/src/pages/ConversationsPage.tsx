@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { MessagesSquare } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { conversationsQuery } from '../api/conversations.ts';
 import { live } from '../api/queries.ts';
@@ -8,6 +7,7 @@ import { openingWords } from '../conversations/content.ts';
 import { sourceOptions, sourceText } from '../jobs/words.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { FilterSelect, Filters, FilterText } from '../ui/Filters.tsx';
+import { MessagesSquare } from '../ui/icons.tsx';
 import { AgentLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';

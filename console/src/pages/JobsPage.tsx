@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { ListChecks } from 'lucide-react';
 import { boundedTotalMax, type JobFilters as Filters, jobsQuery } from '../api/jobs.ts';
 import type { ManyFilters } from '../api/many-jobs.ts';
 import { live } from '../api/queries.ts';
@@ -9,6 +8,7 @@ import { JobsTable } from '../jobs/JobsTable.tsx';
 import { ManyJobs } from '../jobs/ManyJobs.tsx';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
+import { ListChecks } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination, pageSize } from '../ui/Pagination.tsx';

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { Cable } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { mcpServersQuery } from '../api/mcp-servers.ts';
 import { McpServerForm } from '../forms/McpServerForm.tsx';
 import { summaryColumns } from '../remote/SourcePage.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
+import { Cable } from '../ui/icons.tsx';
 import { ListPage } from '../ui/ListPage.tsx';
 import { pageSize } from '../ui/Pagination.tsx';
 

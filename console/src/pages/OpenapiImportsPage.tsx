@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { FileJson } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { openapiImportsQuery } from '../api/openapi-imports.ts';
 import { OpenapiImportForm } from '../forms/OpenapiImportForm.tsx';
 import { summaryColumns } from '../remote/SourcePage.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
+import { FileJson } from '../ui/icons.tsx';
 import { ListPage } from '../ui/ListPage.tsx';
 import { pageSize } from '../ui/Pagination.tsx';
 

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { Pencil, Play, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import {
   calendarMax,
@@ -23,6 +22,7 @@ import { useMissingToRun } from '../skills/useMissingToRun.ts';
 import { Button } from '../ui/Button.tsx';
 import { CannotRun, WhyNot } from '../ui/CannotRun.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { Pencil, Play, Trash2 } from '../ui/icons.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Permitted } from '../ui/NeedsScope.tsx';

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { CalendarClock, Play, Plus } from 'lucide-react';
 import { live } from '../api/queries.ts';
 import {
   changeSchedule,
@@ -16,6 +15,7 @@ import { Button, IconButton } from '../ui/Button.tsx';
 import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
 import { Switch } from '../ui/Field.tsx';
+import { CalendarClock, Play, Plus } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { skillPath } from '../ui/Pickers.tsx';

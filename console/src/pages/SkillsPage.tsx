@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { Puzzle } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { allSkillsQuery, skillsQuery } from '../api/skills.ts';
 import { statisticsQuery } from '../api/statistics.ts';
 import { useIsAdministrator } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
+import { Puzzle } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { listedSkillPath, skillPath } from '../ui/Pickers.tsx';

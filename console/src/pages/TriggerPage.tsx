@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { Pencil, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { changeTrigger, deleteTrigger, type Trigger, triggerQuery } from '../api/triggers.ts';
 import { TriggerForm } from '../forms/TriggerForm.tsx';
@@ -12,6 +11,7 @@ import { Button } from '../ui/Button.tsx';
 import { CannotRun, WhyNot } from '../ui/CannotRun.tsx';
 import { Code, Json } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { Pencil, Trash2 } from '../ui/icons.tsx';
 import { AgentLink, SkillLink } from '../ui/Links.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Permitted } from '../ui/NeedsScope.tsx';

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { Lock, Plus, Zap } from 'lucide-react';
 import { live } from '../api/queries.ts';
 import { changeTrigger, type Trigger, triggersQuery } from '../api/triggers.ts';
 import { TriggerForm } from '../forms/TriggerForm.tsx';
@@ -9,6 +8,7 @@ import { Button } from '../ui/Button.tsx';
 import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
 import { Switch } from '../ui/Field.tsx';
+import { Lock, Plus, Zap } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { skillPath } from '../ui/Pickers.tsx';

@@ -1,11 +1,11 @@
 /** A user of the organization's agents: where to find what is kept, and its export and erasure. */
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { Download, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { type Erased, exportUser } from '../api/user-data.ts';
 import { AgentsOfUser } from '../memories/AgentsOfUser.tsx';
 import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
+import { Download, Trash2 } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { NeedsScope } from '../ui/NeedsScope.tsx';
 import { Page, Section } from '../ui/Page.tsx';

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { KeyRound, Pencil, Send, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import {
   changeWebhook,
@@ -14,6 +13,7 @@ import { RotateSecret } from '../forms/RotateSecret.tsx';
 import { WebhookForm } from '../forms/WebhookForm.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { KeyRound, Pencil, Send, Trash2 } from '../ui/icons.tsx';
 import { AgentLink } from '../ui/Links.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { NeedsScope } from '../ui/NeedsScope.tsx';

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { Plus, Send } from 'lucide-react';
 import { live } from '../api/queries.ts';
 import { type Webhook, webhooksQuery } from '../api/webhooks.ts';
 import { WebhookForm } from '../forms/WebhookForm.tsx';
 import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
+import { Plus, Send } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Status, Tag } from '../ui/Status.tsx';

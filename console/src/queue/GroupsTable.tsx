@@ -1,9 +1,9 @@
-import { Gauge, Scale } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { addressOf, pageOrganization } from '../api/organization.ts';
 import type { QueueGroup, QueueState } from '../api/queue.ts';
 import { limitTexts } from '../skills/limits.ts';
 import { classes } from '../ui/classes.ts';
+import { Gauge, Scale } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Section } from '../ui/Page.tsx';

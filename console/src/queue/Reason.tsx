@@ -1,10 +1,10 @@
 import { Link } from '@tanstack/react-router';
-import { Play } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { addressOf, pageOrganization } from '../api/organization.ts';
 import { type Hold, type Limited, resume, type Subject } from '../api/queue.ts';
 import { useIsAdministrator } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
+import { Play } from '../ui/icons.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { LimitDialog } from './LimitDialog.tsx';
 import { JobsLink, SkillPageLink } from './QueueLinks.tsx';

@@ -1,6 +1,6 @@
-import { CircleCheck, Hourglass, TriangleAlert } from 'lucide-react';
 import type { Hold, QueueState } from '../api/queue.ts';
 import { classes } from '../ui/classes.ts';
+import { CircleCheck, Hourglass, TriangleAlert } from '../ui/icons.tsx';
 import { durationText } from '../ui/Time.tsx';
 import { atLeastText } from './counts.ts';
 import { Reason } from './Reason.tsx';

@@ -1,9 +1,9 @@
 /** What became of past slots, by day. */
 
-import { ChevronLeft, ChevronRight } from 'lucide-react';
 import { useState } from 'react';
 import type { ScheduledRun } from '../api/schedules.ts';
 import { Button, IconButton } from '../ui/Button.tsx';
+import { ChevronLeft, ChevronRight } from '../ui/icons.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Day } from './Day.tsx';
 import { addDays, addMonths, byDay, dayName, dayOf, monthName, today } from './days.ts';

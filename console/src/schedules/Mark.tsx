@@ -1,4 +1,7 @@
 import { Link } from '@tanstack/react-router';
+import type { ScheduledRun } from '../api/schedules.ts';
+import { classes } from '../ui/classes.ts';
+import type { LucideIcon } from '../ui/Icon.tsx';
 import {
   Ban,
   Check,
@@ -8,14 +11,11 @@ import {
   KeyRound,
   Layers,
   Loader,
-  type LucideIcon,
   Pause,
   Puzzle,
   ShieldX,
   X,
-} from 'lucide-react';
-import type { ScheduledRun } from '../api/schedules.ts';
-import { classes } from '../ui/classes.ts';
+} from '../ui/icons.tsx';
 import type { Tone } from '../ui/Status.tsx';
 import { type Fate, fateOf, fateTone, runWords } from './outcomes.ts';
 

@@ -1,5 +1,5 @@
 import { Menu } from '@base-ui/react/menu';
-import { Building2, Check, ChevronsUpDown, LogOut, Monitor, Moon, Sun } from 'lucide-react';
+import { Building2, Check, ChevronsUpDown, LogOut, Monitor, Moon, Sun } from '../ui/icons.tsx';
 import { enterOrganization, leaveSignedOut } from './leave.ts';
 import { useSession } from './session.ts';
 import { type Theme, useTheme } from './theme.ts';

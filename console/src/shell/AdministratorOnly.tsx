@@ -1,6 +1,6 @@
-import { ShieldAlert } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { ButtonLink } from '../ui/Button.tsx';
+import { ShieldAlert } from '../ui/icons.tsx';
 import { Empty } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { useSession } from './session.ts';

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
-import { CloudOff } from 'lucide-react';
 import { useEffect, useRef } from 'react';
 import { healthQuery } from '../api/health.ts';
 import { readHealthAgain, resumeQueries } from '../api/queries.ts';
+import { CloudOff } from '../ui/icons.tsx';
 import { exactTime } from '../ui/Time.tsx';
 
 /** A note on every page while the platform cannot be reached; the page keeps the data that it has. */

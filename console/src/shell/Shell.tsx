@@ -1,8 +1,8 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
-import { Menu as MenuIcon, Search, X } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { IconButton } from '../ui/Button.tsx';
+import { Menu as MenuIcon, Search, X } from '../ui/icons.tsx';
 import { lazyPart } from '../ui/lazily.tsx';
 import { Account } from './Account.tsx';
 import { Connection } from './Connection.tsx';

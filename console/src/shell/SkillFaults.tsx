@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
-import { FileWarning, RotateCw } from 'lucide-react';
 import type { ReactNode } from 'react';
 import type { Schema } from '../api/client.ts';
 import { reloadQuery, reloadSkills } from '../api/reload.ts';
 import { Button } from '../ui/Button.tsx';
+import { FileWarning, RotateCw } from '../ui/icons.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
 

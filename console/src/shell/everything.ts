@@ -1,5 +1,14 @@
 /** What the palette finds, and how. */
 import { useQueries, useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { agentsQuery } from '../api/agents.ts';
+import { apiKeysQuery } from '../api/api-keys.ts';
+import { schedulesQuery } from '../api/schedules.ts';
+import { skillsQuery } from '../api/skills.ts';
+import { triggersQuery } from '../api/triggers.ts';
+import { webhooksQuery } from '../api/webhooks.ts';
+import { timetableText } from '../schedules/zones.ts';
+import type { LucideIcon } from '../ui/Icon.tsx';
 import {
   Bot,
   Brain,
@@ -7,7 +16,6 @@ import {
   KeyRound,
   ListChecks,
   LogOut,
-  type LucideIcon,
   MessagesSquare,
   Monitor,
   Moon,
@@ -17,15 +25,7 @@ import {
   Send,
   Sun,
   Zap,
-} from 'lucide-react';
-import { useMemo } from 'react';
-import { agentsQuery } from '../api/agents.ts';
-import { apiKeysQuery } from '../api/api-keys.ts';
-import { schedulesQuery } from '../api/schedules.ts';
-import { skillsQuery } from '../api/skills.ts';
-import { triggersQuery } from '../api/triggers.ts';
-import { webhooksQuery } from '../api/webhooks.ts';
-import { timetableText } from '../schedules/zones.ts';
+} from '../ui/icons.tsx';
 import { listedSkillPath, skillPath } from '../ui/Pickers.tsx';
 import { creating } from '../ui/useCreating.ts';
 import { hasWords } from '../ui/words.ts';

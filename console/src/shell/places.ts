@@ -1,5 +1,8 @@
 /** Where one can go, in the order of the menu. */
 
+import type { ComponentType } from 'react';
+import { PendingCount } from '../approvals/PendingCount.tsx';
+import type { LucideIcon } from '../ui/Icon.tsx';
 import {
   Activity,
   Bot,
@@ -10,7 +13,6 @@ import {
   Hourglass,
   KeyRound,
   ListChecks,
-  type LucideIcon,
   MessagesSquare,
   Plug,
   Puzzle,
@@ -19,9 +21,7 @@ import {
   UserCheck,
   UserKey,
   Zap,
-} from 'lucide-react';
-import type { ComponentType } from 'react';
-import { PendingCount } from '../approvals/PendingCount.tsx';
+} from '../ui/icons.tsx';
 import type { Needed } from './session.ts';
 
 export interface Place extends Needed {

@@ -1,5 +1,4 @@
 import { useMutation } from '@tanstack/react-query';
-import { ChevronDown, Play } from 'lucide-react';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { ApiError, type Schema } from '../api/client.ts';
 import { type Priority, runSkill } from '../api/skills.ts';
@@ -11,6 +10,7 @@ import { useMissingScopes } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
 import { SelectField } from '../ui/Field.tsx';
+import { ChevronDown, Play } from '../ui/icons.tsx';
 import { Empty, Problem } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { NeedsScope } from '../ui/NeedsScope.tsx';

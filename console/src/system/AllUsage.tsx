@@ -1,13 +1,13 @@
 /** The model usage of all organizations in the last 30 days. */
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { ChartColumn } from 'lucide-react';
 import { apiKeysQuery } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
 import { live } from '../api/queries.ts';
 import { allUsageQuery } from '../api/usage.ts';
 import { useSession } from '../shell/session.ts';
 import { Select } from '../ui/Field.tsx';
+import { ChartColumn } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Pagination, pageSize } from '../ui/Pagination.tsx';

@@ -1,5 +1,4 @@
 import { useQuery } from '@tanstack/react-query';
-import { KeySquare, Pencil, Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { credentialsQuery, deleteCredential } from '../api/credentials.ts';
@@ -7,6 +6,7 @@ import { live } from '../api/queries.ts';
 import { CredentialDialog } from '../forms/CredentialDialog.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { KeySquare, Pencil, Plus, Trash2 } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Section } from '../ui/Page.tsx';

@@ -1,4 +1,5 @@
-import { BookOpen, BookText, Braces, ChartLine, ExternalLink, type LucideIcon } from 'lucide-react';
+import type { LucideIcon } from '../ui/Icon.tsx';
+import { BookOpen, BookText, Braces, ChartLine, ExternalLink } from '../ui/icons.tsx';
 import { Section } from '../ui/Page.tsx';
 
 const references: readonly [href: string, icon: LucideIcon, label: string, about: string][] = [

@@ -1,7 +1,7 @@
 import { createLink, type LinkComponent } from '@tanstack/react-router';
-import { LoaderCircle } from 'lucide-react';
 import type { AnchorHTMLAttributes, ButtonHTMLAttributes, ReactNode } from 'react';
 import { classes } from './classes.ts';
+import { LoaderCircle } from './icons.tsx';
 
 const looks = {
   primary: 'bg-accent text-on-accent hover:bg-accent-hover border-transparent shadow-low',

@@ -1,7 +1,7 @@
-import { Check, Copy } from 'lucide-react';
 import { Fragment, type ReactNode, useState } from 'react';
 import { IconButton } from './Button.tsx';
 import { classes } from './classes.ts';
+import { Check, Copy } from './icons.tsx';
 import { tellProblem } from './toast.ts';
 
 /** How long the confirmation tick is shown. */

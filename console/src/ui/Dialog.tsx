@@ -1,10 +1,10 @@
 import { AlertDialog } from '@base-ui/react/alert-dialog';
 import { Dialog as Base } from '@base-ui/react/dialog';
-import { X } from 'lucide-react';
 import { type ReactNode, useRef, useState } from 'react';
 import { wordsOf } from '../api/client.ts';
 import { Button, IconButton } from './Button.tsx';
 import { classes } from './classes.ts';
+import { X } from './icons.tsx';
 import { Problem } from './Loading.tsx';
 
 const backdrop =

@@ -1,9 +1,9 @@
 /** What narrows a list down, in one row. What is chosen is in the url of the page. */
 
-import { ChevronDown, X } from 'lucide-react';
 import { type ReactNode, useId, useRef } from 'react';
 import { Button } from './Button.tsx';
 import { classes } from './classes.ts';
+import { ChevronDown, X } from './icons.tsx';
 
 export interface Option {
   readonly value: string;

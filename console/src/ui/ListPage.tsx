@@ -1,8 +1,8 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { Plus } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { Button } from './Button.tsx';
+import { Plus } from './icons.tsx';
 import { Empty, Loaded } from './Loading.tsx';
 import { Page, Section } from './Page.tsx';
 import { Pagination, pageSize } from './Pagination.tsx';

@@ -1,9 +1,9 @@
 /** States of a query: loading, failed, and empty. */
 import type { UseQueryResult } from '@tanstack/react-query';
-import { CircleAlert, ShieldAlert } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { ApiError, isRefused, wordsOf } from '../api/client.ts';
 import { Button } from './Button.tsx';
+import { CircleAlert, ShieldAlert } from './icons.tsx';
 
 /** Grey lines where text will be. */
 export function Skeleton({ lines = 5 }: { lines?: number }) {

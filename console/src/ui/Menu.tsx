@@ -1,8 +1,8 @@
 import { Menu as Base } from '@base-ui/react/menu';
-import { Ellipsis } from 'lucide-react';
 import type { ReactElement, ReactNode } from 'react';
 import { IconButton } from './Button.tsx';
 import { classes } from './classes.ts';
+import { Ellipsis } from './icons.tsx';
 
 export interface MenuItem {
   readonly label: string;

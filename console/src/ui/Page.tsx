@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
-import { ChevronLeft } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { classes } from './classes.ts';
+import { ChevronLeft } from './icons.tsx';
 
 /** The first page begins where browsers begin: before the link that skips the menu. */
 let isFirst = true;

@@ -1,5 +1,5 @@
-import { ChevronLeft, ChevronRight } from 'lucide-react';
 import { Button, IconButton } from './Button.tsx';
+import { ChevronLeft, ChevronRight } from './icons.tsx';
 import { countText } from './Time.tsx';
 
 /** How many a page of a list has. */

@@ -1,7 +1,7 @@
 import { Combobox } from '@base-ui/react/combobox';
-import { Check, Plus, X } from 'lucide-react';
 import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
 import { Field } from './Field.tsx';
+import { Check, Plus, X } from './icons.tsx';
 
 /** An option and its description. */
 export interface Choice {

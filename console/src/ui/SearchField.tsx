@@ -1,7 +1,7 @@
-import { Search } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { classes } from './classes.ts';
 import { Input } from './Field.tsx';
+import { Search } from './icons.tsx';
 
 /** Pause in typing before a search. */
 const pauseMs = 250;

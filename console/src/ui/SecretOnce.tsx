@@ -1,8 +1,8 @@
-import { TriangleAlert } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { Button } from './Button.tsx';
 import { CopyButton } from './Code.tsx';
 import { Confirm, Dialog } from './Dialog.tsx';
+import { TriangleAlert } from './icons.tsx';
 
 /**
  * Shows a new secret in the dialog that made it, once. Closing the dialog without confirming that the

@@ -1,7 +1,7 @@
 import { Toast } from '@base-ui/react/toast';
-import { CircleAlert, CircleCheck, X } from 'lucide-react';
 import { IconButton } from './Button.tsx';
 import { classes } from './classes.ts';
+import { CircleAlert, CircleCheck, X } from './icons.tsx';
 import { toasts } from './toast.ts';
 
 /**

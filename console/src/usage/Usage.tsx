@@ -1,12 +1,12 @@
 /** What an agent, an API key or a scheduled job uses of models: today, this month, and by day. */
 import { useQuery } from '@tanstack/react-query';
-import { ChartColumn, Gauge } from 'lucide-react';
 import { useState } from 'react';
 import { live } from '../api/queries.ts';
 import { type Owner, type OwnUsage, usageQuery } from '../api/usage.ts';
 import { BudgetDialog } from '../forms/BudgetDialog.tsx';
 import { useHasScope } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
+import { ChartColumn, Gauge } from '../ui/icons.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { moneyText } from '../ui/Money.ts';
 import { NeedsScope } from '../ui/NeedsScope.tsx';

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { RotateCw } from 'lucide-react';
 import { deliveryQuery, redeliver, type WebhookDelivery } from '../api/webhooks.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code, Json } from '../ui/Code.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
+import { RotateCw } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Facts } from '../ui/Page.tsx';
