@@ -439,8 +439,9 @@ describe.each(await engines())('on $name', (engine) => {
           run.report({ type: 'message', role, content: `said ${i}` });
         }
       });
+      const conversation = { organization_id: job.organization_id, id: job.conversation_id };
       const read = async (role: 'tool' | 'assistant' | 'system' | undefined, page = all) => {
-        const found = await conversations.messages(job.conversation_id, role, page);
+        const found = await conversations.messages(conversation, role, page);
         return [found.total, ...found.messages.map(({ content }) => content)];
       };
 

@@ -70,7 +70,10 @@ describe.each(await engines())('on $name', (engine) => {
     const id = await longConversation(world, entries);
 
     await expectPages(async (offset) => {
-      const list = await world.conversations.messages(id, 'assistant', { limit: 500, offset });
+      const list = await world.conversations.messages({ organization_id: '', id }, 'assistant', {
+        limit: 500,
+        offset,
+      });
       return { ...list, ids: list.messages.map((message) => message.id) };
     }, entries);
   });
@@ -97,7 +100,8 @@ describe.each(await engines())('on $name', (engine) => {
       input: JSON.stringify({ text: 'x'.repeat(pageBytesMax + 1) }),
     });
 
-    const { messages, next } = await world.conversations.messages(conversation_id, undefined, page);
+    const of = { organization_id: '', id: conversation_id };
+    const { messages, next } = await world.conversations.messages(of, undefined, page);
 
     expect(messages).toHaveLength(1);
     expect(next).toBeNull();

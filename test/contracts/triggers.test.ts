@@ -78,8 +78,8 @@ async function processOn(database: Database, clock: ManualClock) {
   };
   const admission = new Admission(context, { skills, apiKeys, unconfirmed, places }, worker);
   const acceptor = new Acceptor(context, admission, {} as Settler, new Map());
-  const conversations = new Conversations({ database });
   const files = new Files(context, null);
+  const conversations = new Conversations({ database }, files);
   const execution = new Execution(context, { skills, agents, conversations, acceptor, files });
   const secrets = new SigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
   const runEvents = new RunEvents(context, waitEnds);

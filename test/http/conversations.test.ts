@@ -233,6 +233,7 @@ describe('GET /api/conversations/:id/messages', () => {
       expect(message).toEqual({
         id: anId,
         conversation_id: id,
+        files: [],
         kind: 'message',
         model: null,
         role: expect.any(String),

@@ -436,7 +436,9 @@ describe('a tool that names files in its output', () => {
       ],
     });
     const messages = await thinker.messages(job.conversation_id);
-    const { output } = JSON.parse(messages.find(({ role }) => role === 'tool')?.content);
+    const result = messages.find(({ role }) => role === 'tool');
+    const { output } = JSON.parse(result?.content);
+    expect(result?.files).toMatchObject([{ type: 'file', name: 'harbour.png' }]);
     expect(JSON.stringify(output)).not.toContain(png.toString('base64').slice(8, 40));
     const on = { 'x-conversation-id': job.conversation_id };
     world.provider.script(answering('Grey.'));
@@ -444,6 +446,8 @@ describe('a tool that names files in its output', () => {
     expect(JSON.stringify(lastBody().messages)).toContain(dataUrl);
     const [{ id }] = (await thinker.get('/api/files')).body.data;
     await thinker.delete(`/api/files/${id}`);
+    const left = await thinker.messages(job.conversation_id);
+    expect(left.flatMap(({ files }) => files)).toEqual([]);
     const last = await thinker.task('And how large?', {}, on);
     expect(last).toMatchObject({ status: 'completed' });
     expect(JSON.stringify(lastBody().messages)).not.toContain(dataUrl);
@@ -498,7 +502,9 @@ describe('a picture that a model has made', () => {
     const events = await (await thinker.follow(job.job_id)).ended;
     const said = events.find(({ event }) => event === 'message');
     expect(said?.data).toMatchObject({ role: 'assistant', files: [{ id: file.id }] });
-    expect(JSON.stringify(await thinker.messages(job.conversation_id))).not.toContain(drawing);
+    const messages = await thinker.messages(job.conversation_id);
+    expect(messages.map(({ files }) => files)).toEqual([[], [file]]);
+    expect(JSON.stringify(messages)).not.toContain(drawing);
 
     world.provider.script(answering('Done.'));
     await thinker.task('Bluer.', {}, { 'x-conversation-id': job.conversation_id });

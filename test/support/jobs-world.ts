@@ -208,9 +208,9 @@ export async function jobsWorld(
   const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
   const skills = new SkillRegistry({ database, clock });
   const skillSettings = new SkillSettings(base, null);
-  const conversations = new Conversations({ database });
-  const credentials = new Credentials(base, null);
   const files = new Files(base, null);
+  const conversations = new Conversations({ database }, files);
+  const credentials = new Credentials(base, null);
   const thinking = composeThinking(
     base,
     {

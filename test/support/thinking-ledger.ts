@@ -8,8 +8,10 @@ import type { Database } from '../../src/adapters/database/database.ts';
 import type { DialogueMessage } from '../../src/adapters/models/model.ts';
 import type { MessageRow } from '../../src/core/conversations/conversations.store.ts';
 import { Conversations, type TokenStats } from '../../src/core/conversations/conversations.ts';
+import { Files } from '../../src/core/files/files.ts';
 import { isFinal } from '../../src/core/jobs/states.ts';
 import type { StepRow } from '../../src/core/journal/step-queries.ts';
+import { contextOf } from './context.ts';
 import type { RecordedRequest, ScriptedProvider } from './scripted-provider.ts';
 import { memoriesOf, type Plan, planState, requestAnswered } from './thinking-plans.ts';
 
@@ -238,7 +240,7 @@ function sorted(uses: Map<string, Use>): [string, Use][] {
 
 /** What clients see of a job, of a conversation and of its messages adds up. */
 async function expectShown(database: Database, { jobs, conversations, messages }: Ledger) {
-  const shown = new Conversations({ database });
+  const shown = new Conversations({ database }, new Files(contextOf({ database }), null));
   const said = Map.groupBy(messages, ({ conversation_id }) => conversation_id);
   const jobsOf = Map.groupBy(jobs, ({ conversation_id }) => conversation_id);
   for (const { id, organization_id } of conversations) {

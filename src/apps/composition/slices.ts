@@ -144,6 +144,7 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
   const embeddings = await loadEmbeddings(base, secrets.credentials, metrics);
   const meaning = () => embeddings?.meaning ?? null;
   const blobs = await openBlobs(config);
+  const files = new Files(base, blobs);
   const expressions = new Expressions();
   const bus = cluster?.bus ?? null;
   const ofAgents = composeAgents({ ...base, skills }, config, bus, meaning, expressions);
@@ -154,9 +155,9 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
     processes,
     apiKeys: new ApiKeys(base, ofAgents.agents),
     ...ofAgents,
-    conversations: new Conversations(base),
+    conversations: new Conversations(base, files),
     blobs,
-    files: new Files(base, blobs),
+    files,
     ...secrets,
     skills,
     loadedSkills,

@@ -37,7 +37,11 @@ export function conversationRoutes(
   const messagesOptions = { onRequest, schema: messagesSchema };
   server.get('/api/conversations/:id/messages', messagesOptions, async (request, reply) => {
     const { role, ...page } = request.query;
-    const { messages, total, next } = await conversations.messages(request.params.id, role, page);
+    const conversation = {
+      organization_id: callerOf(request).organizationId,
+      id: request.params.id,
+    };
+    const { messages, total, next } = await conversations.messages(conversation, role, page);
     tellNext(reply, next);
     return reply.header('x-total-count', total).send(messages);
   });

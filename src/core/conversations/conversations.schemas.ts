@@ -24,6 +24,7 @@ import {
   tokenSums,
   Words,
 } from '../../adapters/http/schemas.ts';
+import { NamedFile } from '../files/files.schemas.ts';
 import { openingLength } from './conversations.ts';
 
 export const operation = { tags: ['Conversations'], security: [{ apiKey: [] }] };
@@ -72,6 +73,10 @@ const Message = Type.Object(
         'summary: the model has summarized the messages before it, which it is no longer sent.',
     },
     content: Type.String(),
+    files: Type.Array(NamedFile, {
+      description:
+        'Its files that there still are: of a task, those that the platform keeps; of an answer, the pictures that the model has made; of an output, those that it names.',
+    }),
     model: WrittenBy,
     created_at: Timestamp,
   },
@@ -83,6 +88,7 @@ const messageExample = {
   role: 'user',
   kind: 'message',
   content: '{"text":"hello"}',
+  files: [],
   model: null,
   created_at: '2026-01-01T00:00:00.000Z',
 };

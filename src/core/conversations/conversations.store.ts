@@ -306,6 +306,9 @@ export const findConversation = firstRow<{ id: string; organizationId: string }>
     .where('organization_id', '=', p('organizationId')),
 );
 
+/** The data of other messages stays in the database. */
+const dataWithFiles = sql<string | null>`case when data like '%"files":[{"id":%' then data end`;
+
 /**
  * A page of messages, oldest first, how many there are in all, and the offset at which to go on where
  * the page was cut for its bytes.
@@ -320,7 +323,7 @@ export async function listMessages(
   if (role !== undefined) query = query.where('role', '=', role);
   const total = await countOf(query);
   const sizes = await query
-    .select(['id', bytesOf('content').as('bytes')])
+    .select(['id', bytesOf('content', 'data').as('bytes')])
     .orderBy('id')
     .limit(page.limit)
     .offset(page.offset)
@@ -330,6 +333,7 @@ export async function listMessages(
   if (first === undefined || last === undefined) return { messages: [], total, next };
   const messages = await query
     .select(['id', 'conversation_id', 'role', 'content', 'model', 'created_at', 'dialogue'])
+    .select(dataWithFiles.as('data'))
     .where('id', '>=', first.id)
     .where('id', '<=', last.id)
     .orderBy('id')

@@ -7,6 +7,7 @@ import { notFound } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { usdOrNull } from '../../kernel/money.ts';
 import type { Context } from '../context/context.ts';
+import { type Files, fileReference } from '../files/files.ts';
 import {
   type ConversationFilters,
   listConversations,
@@ -23,6 +24,7 @@ import {
   sumTokensByJob,
 } from './conversations.store.ts';
 import { listData, listDialogue } from './dialogue.store.ts';
+import { filesOfMessage } from './files-of-message.ts';
 import {
   sumTokensBelow,
   sumTokensBelowConversation,
@@ -118,9 +120,11 @@ function known(count: number, unreported: number): number | null {
 /** Conversations as clients and runs read them. */
 export class Conversations {
   readonly #database: Database;
+  readonly #files: Files;
 
-  constructor({ database }: Pick<Context, 'database'>) {
+  constructor({ database }: Pick<Context, 'database'>, files: Files) {
     this.#database = database;
+    this.#files = files;
   }
 
   /** The organization's conversation, or `404 not_found`. */
@@ -160,18 +164,24 @@ export class Conversations {
     return { ...conversationView(row), ...tokenSums(own, nested) };
   }
 
-  async messages(conversationId: string, role: MessageRole | undefined, page: PageAsked) {
-    const { messages, ...found } = await listMessages(
-      this.#database.read,
-      conversationId,
-      role,
-      page,
-    );
-    const listed = messages.map(({ dialogue, ...one }) => ({
-      ...one,
-      kind: dialogue >= summaryMark ? ('summary' as const) : ('message' as const),
-      created_at: timestamp(one.created_at),
-    }));
+  async messages(
+    { organization_id, id }: Pick<ConversationRow, 'organization_id' | 'id'>,
+    role: MessageRole | undefined,
+    page: PageAsked,
+  ) {
+    const { messages, ...found } = await listMessages(this.#database.read, id, role, page);
+    const named = new Map(messages.map((message) => [message, filesOfMessage(message)]));
+    const rows = await this.#files.usable(organization_id, undefined, [...named.values()].flat());
+    const listed = messages.map((message) => {
+      const { dialogue, data: _, ...shown } = message;
+      const files = (named.get(message) ?? []).flatMap((id) => rows.get(id) ?? []);
+      return {
+        ...shown,
+        kind: dialogue >= summaryMark ? ('summary' as const) : ('message' as const),
+        files: files.map(fileReference),
+        created_at: timestamp(message.created_at),
+      };
+    });
     return { ...found, messages: listed };
   }
 

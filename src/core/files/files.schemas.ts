@@ -48,6 +48,16 @@ const File = Type.Object(
     ],
   },
 );
+
+/** A file as outputs, events and messages name it. */
+export const NamedFile = Type.Object({
+  type: Type.Literal('file'),
+  id: Id,
+  name: Type.String(),
+  media_type: Type.String(),
+  bytes: Type.Integer(),
+  sha256: Type.String(),
+});
 const Bytes = Type.Unsafe<unknown>({ type: 'string', format: 'binary' });
 const params = Type.Object({ id: { ...Id, description: 'The id of the file.' } });
 

@@ -5,6 +5,7 @@
 import { type Static, Type } from 'typebox';
 import { StreamedEvents } from '../../adapters/http/event-stream.ts';
 import { Id, Nullable, Timestamp } from '../../adapters/http/schemas.ts';
+import { NamedFile } from '../files/files.schemas.ts';
 import { JobError, JobStatus } from './jobs.schemas.ts';
 
 const at = Timestamp;
@@ -14,15 +15,6 @@ const tool = {
   call_id: Type.String({ description: 'The id that the model gave the call.' }),
   tool: Type.String(),
 };
-
-const NamedFile = Type.Object({
-  type: Type.Literal('file'),
-  id: Id,
-  name: Type.String(),
-  media_type: Type.String(),
-  bytes: Type.Integer(),
-  sha256: Type.String(),
-});
 
 /** The data of each type of event. */
 const eventData = {

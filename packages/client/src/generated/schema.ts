@@ -3627,6 +3627,17 @@ export interface components {
              */
             kind: "message" | "summary";
             content: string;
+            /** @description Its files that there still are: of a task, those that the platform keeps; of an answer, the pictures that the model has made; of an output, those that it names. */
+            files: {
+                /** @constant */
+                type: "file";
+                /** Format: uuid */
+                id: string;
+                name: string;
+                media_type: string;
+                bytes: number;
+                sha256: string;
+            }[];
             /** @description The model that wrote it, as provider/model; null where none did. */
             model: string | null;
             /** Format: date-time */
