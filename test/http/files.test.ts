@@ -108,6 +108,7 @@ describe('a file', () => {
       sha256: createHash('sha256').update(png).digest('hex'),
       user_id: null,
       job_id: null,
+      retention_days: null,
       created_at: aTimestamp,
       expires_at: aTimestamp,
     });
@@ -173,6 +174,30 @@ describe('a file', () => {
       data: [{ id: ofAda.body.id }],
       total: 2,
     });
+  });
+
+  test('is kept for as many days as its client says', async () => {
+    const tenant = await newTenant(platform);
+    const send = (days: string) =>
+      tenant.send('POST', `/api/files?retention_days=${days}`, { body: png, headers: bytesType });
+
+    const { body } = await send('90');
+
+    expect(body.retention_days).toBe(90);
+    const keptMs = Date.parse(body.expires_at) - Date.parse(body.created_at);
+    expect(keptMs).toBe(90 * 24 * hourMs);
+    expectInvalid(await send('401'), 'retention_days');
+  });
+
+  embeddedTest('is kept longer when its bytes are read', async () => {
+    const tenant = await newTenant(platform);
+    const { body } = await keep(tenant, png);
+    clock.advance(25 * 24 * hourMs);
+
+    await contentOf(tenant, body.id);
+
+    const { expires_at } = (await tenant.get(`/api/files/${body.id}`)).body;
+    expect(Date.parse(expires_at) - Date.parse(body.expires_at)).toBe(25 * 24 * hourMs);
   });
 
   test('is no other organization’s', async () => {

@@ -104,6 +104,22 @@ describe('a picture', () => {
     expect(gone.content).toBe(`[The file ${id} is not there any more.]\n\nWhat is it?`);
   });
 
+  test('is kept for as long after a task that begins later as after one that begins now', async () => {
+    const thinker = await newThinker(world.platform);
+    const id = await keep(thinker, 'harbour.png', png);
+    const runAt = new Date(Date.now() + 40 * 86_400_000).toISOString();
+
+    const { status } = await thinker.post(
+      `/api/${runTask}`,
+      { task: 'What is it?', files: [id] },
+      { ...thinker.named, 'x-run-at': runAt },
+    );
+
+    expect(status).toBe(202);
+    const { expires_at } = (await thinker.get(`/api/files/${id}`)).body;
+    expect(Date.parse(expires_at) - Date.parse(runAt)).toBe(30 * 86_400_000);
+  });
+
   test('is named by its id, digest and size in a kept prompt, which has no credentials', async () => {
     const thinker = await newThinker(world.platform, { keep_prompts: true });
     const id = await keep(thinker, 'harbour.png', png);

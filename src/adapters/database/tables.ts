@@ -1306,6 +1306,10 @@ export interface FilesTable {
   job_id: string | null;
   /** Where the platform fetched it from. */
   source_url: string | null;
+  /** Days that it is kept after it was given or used last; null for as many as every file. */
+  retention_days: Generated<number | null>;
+  /** Tokens that a PDF counts in a call, 0 for one that cannot be read; null before it was read for one. */
+  tokens: Generated<number | null>;
   created_at: number;
   expires_at: number;
 }

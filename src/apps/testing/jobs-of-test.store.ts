@@ -66,7 +66,7 @@ export async function renameFile({ kysely }: Transaction, id: string, to: string
 export function listFilesOfRuns({ kysely }: Handle) {
   return kysely
     .selectFrom('files')
-    .select(['id', 'name', 'media_type', 'blob_key'])
+    .selectAll()
     .where('job_id', 'is not', null)
     .orderBy('id')
     .execute();

@@ -113,8 +113,8 @@ function uploadRoute(scope: Server, files: Files): void {
       [ofAll, ''],
     ]);
     allowLongBody(request.raw);
-    const owner = { organizationId, userId, jobId: null };
-    const { name: given } = request.query;
+    const { name: given, retention_days: retentionDays } = request.query;
+    const owner = { organizationId, userId, jobId: null, retentionDays };
     const length = Number(request.headers['content-length'] ?? 0);
     const file = await receiveFile(request, reply, async ({ name, bytes }) => {
       await files.requireRoom(organizationId, Math.max(0, length - formBytesMax));

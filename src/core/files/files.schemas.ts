@@ -14,6 +14,8 @@ import {
   Timestamp,
 } from '../../adapters/http/schemas.ts';
 
+/** Days that a client may have a file kept: a year, and some for the next use. */
+const retentionDaysMax = 400;
 const operation = { tags: ['Files'], security: [{ apiKey: [] }] };
 
 const File = Type.Object(
@@ -27,6 +29,9 @@ const File = Type.Object(
       Type.String({ description: "Whose it is; null for the organization's own." }),
     ),
     job_id: Nullable({ ...Id, description: 'The job whose run made it; null where a client did.' }),
+    retention_days: Nullable(
+      Type.Integer({ description: 'Its own days of retention; null for FILE_RETENTION_DAYS.' }),
+    ),
     created_at: Timestamp,
     expires_at: { ...Timestamp, description: 'When it is deleted, unless it is used before.' },
   },
@@ -42,6 +47,7 @@ const File = Type.Object(
         sha256: '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae',
         user_id: 'ada',
         job_id: null,
+        retention_days: null,
         created_at: '2026-01-01T00:00:00.000Z',
         expires_at: '2026-01-31T00:00:00.000Z',
       },
@@ -80,6 +86,14 @@ export const uploadSchema = {
       ...Name(),
       description: 'Its name; that of the form when it is left out, else file.',
     }),
+    retention_days: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: retentionDaysMax,
+        description:
+          'Days that it is kept after it was given or used last, instead of FILE_RETENTION_DAYS.',
+      }),
+    ),
   }),
   body: {
     content: {

@@ -7,6 +7,9 @@ import { locked } from '../../adapters/database/locked.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { FilesTable, FileTotalsTable } from '../../adapters/database/tables.ts';
 
+/** Less than the shortest retention. */
+const latelyMs = 12 * 3_600_000;
+
 export type FileRow = Selectable<FilesTable>;
 export type FileTotals = Pick<Selectable<FileTotalsTable>, 'files' | 'bytes'>;
 
@@ -215,6 +218,39 @@ export function filesToDelete(db: Handle, which: Deletion, limit: number) {
     .execute();
 }
 
+/** The next files that expire before `until`, after the given one. */
+export function filesExpiring(
+  db: Handle,
+  after: Pick<FileRow, 'expires_at' | 'id'>,
+  until: number,
+  limit: number,
+) {
+  return db.kysely
+    .selectFrom('files')
+    .select(['id', 'organization_id', 'expires_at', 'retention_days'])
+    .where(sql<SqlBool>`(expires_at, id) > (${after.expires_at}, ${after.id})`)
+    .where('expires_at', '<=', until)
+    .orderBy('expires_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+}
+
+/** Those of the files that an unended job has made or names in its input. What was accepted lately has prolonged its files. */
+export async function amongInUse(db: Handle, ids: readonly string[]): Promise<Set<string>> {
+  const isInUse = sql<SqlBool>`exists (select 1 from jobs
+    where jobs.organization_id = files.organization_id and jobs.due_at is not null
+      and jobs.created_at < files.expires_at - ${latelyMs}
+      and (jobs.id = files.job_id or jobs.input like '%' || files.id || '%'))`;
+  const rows = await db.kysely
+    .selectFrom('files')
+    .select('id')
+    .where(idIn(db.dialect, listValue(ids)))
+    .where(isInUse)
+    .execute();
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** Deletes files of an organization whose totals are locked; what they were. */
 export function deleteFiles(tx: Transaction, organizationId: string, ids: readonly string[]) {
   return tx.kysely
@@ -255,6 +291,20 @@ export async function prolongFiles(
     .where('organization_id', '=', organizationId)
     .where(idIn(tx.dialect, listValue(ids)))
     .where(sql<SqlBool>`expires_at < ${expiresAt}`)
+    .execute();
+}
+
+export async function setTokens(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+  tokens: number,
+): Promise<void> {
+  await tx.kysely
+    .updateTable('files')
+    .set({ tokens })
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
     .execute();
 }
 

@@ -18,6 +18,7 @@ import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
 import {
   addToTotals,
+  amongInUse,
   blobKeyOf,
   type Deletion,
   deleteFiles,
@@ -27,6 +28,7 @@ import {
   type FileFilters,
   type FileRow,
   type FileTotals,
+  filesExpiring,
   filesOfUser,
   filesToDelete,
   findFetchedFile,
@@ -42,6 +44,7 @@ import {
   lockTotals,
   prolongFiles,
   readTotals,
+  setTokens,
 } from './files.store.ts';
 
 export type { FileRow } from './files.store.ts';
@@ -50,6 +53,8 @@ const megabyte = 1024 * 1024;
 /** For the storage of bytes, and for the commit after it, which ends before a purge removes them. */
 const intentMs = 3_600_000;
 const commitMs = 60_000;
+/** How long before files expire the purge looks whether they are in use. */
+const lookAheadMs = 3_600_000;
 /** Files, or bytes of files, that are deleted at a time. */
 const batchMax = 100;
 const filesReadMax = 50;
@@ -65,7 +70,11 @@ export interface FileOwner {
   readonly sourceUrl?: string;
   /** Whether a file of the job that has the same name and bytes is the file. */
   readonly isOnce?: boolean;
+  /** Days that it is kept, instead of those of the settings. */
+  readonly retentionDays?: number | undefined;
 }
+
+export type Expiring = Pick<FileRow, 'id' | 'organization_id' | 'expires_at' | 'retention_days'>;
 
 export class Files {
   readonly #blobs: Blobs | null;
@@ -74,6 +83,8 @@ export class Files {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #log: Logger;
+  /** Files that expire before this moment were looked at. */
+  #lookedTo = 0;
 
   /** `blobs` is null where the processes share no storage. */
   constructor({ config, database, clock, log }: Context, blobs: Blobs | null) {
@@ -125,8 +136,10 @@ export class Files {
       user_id: owner.userId,
       job_id: owner.jobId,
       source_url: owner.sourceUrl ?? null,
+      retention_days: owner.retentionDays ?? null,
+      tokens: null,
       created_at: now,
-      expires_at: this.#expiryFrom(now),
+      expires_at: now + this.#retentionOf(owner.retentionDays),
     };
     const known = await blobKeyOf(this.#database.read, organizationId, sha256);
     if (known !== undefined) {
@@ -208,8 +221,8 @@ export class Files {
     }
   }
 
-  #expiryFrom(now: number): number {
-    return now + this.#config.fileRetentionDays * dayMs;
+  #retentionOf(days: number | null | undefined): number {
+    return (days ?? this.#config.fileRetentionDays) * dayMs;
   }
 
   #requireBlobs(): Blobs {
@@ -227,12 +240,13 @@ export class Files {
     return row;
   }
 
-  /** The bytes of a file. The caller reads the stream or destroys it. */
-  async open({ blob_key, id }: Pick<FileRow, 'blob_key' | 'id'>): Promise<Readable> {
-    const bytes = await this.#requireBlobs().read(blob_key);
+  /** The bytes of a file, which is kept longer for this use. The caller reads the stream or destroys it. */
+  async open(row: FileRow): Promise<Readable> {
+    await this.prolong(row);
+    const bytes = await this.#requireBlobs().read(row.blob_key);
     if (bytes !== null) return bytes;
     // Deleted meanwhile, or the storage has lost it.
-    this.#log.warn({ file_id: id }, 'the bytes of a file are not in the storage');
+    this.#log.warn({ file_id: row.id }, 'the bytes of a file are not in the storage');
     throw notFound('File');
   }
 
@@ -263,6 +277,7 @@ export class Files {
 
   /** Deletes expired files, and bytes that no file names. */
   async purge(): Promise<void> {
+    await this.#keepInUse();
     await this.#deleteAll({ expiredAt: this.#clock.now() }, () => false);
     const faults: unknown[] = [];
     for (;;) {
@@ -271,6 +286,24 @@ export class Files {
       if (keys.length < batchMax || faults.length >= faultsMax) break;
     }
     if (faults.length > 0) throw faults[0];
+  }
+
+  /** Keeps files that unended jobs have made or name: these may wait for longer than files are kept. */
+  async #keepInUse(): Promise<void> {
+    const { read } = this.#database;
+    const until = this.#clock.now() + lookAheadMs;
+    for (let after = { expires_at: this.#lookedTo, id: '' }; ; ) {
+      const page = await filesExpiring(read, after, until, filesReadMax);
+      const inUse = await amongInUse(
+        read,
+        page.map(({ id }) => id),
+      );
+      for (const row of page) if (inUse.has(row.id)) await this.prolong(row);
+      const last = page.at(-1);
+      if (last === undefined) break;
+      after = last;
+    }
+    this.#lookedTo = until;
   }
 
   /**
@@ -404,11 +437,20 @@ export class Files {
     return findFetchedFile(this.#database.read, jobIds, url);
   }
 
-  /** Keeps a file that is used for as long as a new one, to the day. */
-  async prolong({ id, organization_id, expires_at }: FileRow): Promise<void> {
-    const until = this.#expiryFrom(this.#clock.now());
-    if (expires_at > until - dayMs) return;
+  /** Keeps a file that is used, now or at a later moment, for as long as a new one: to the day, or a tenth of that. */
+  async prolong(
+    { id, organization_id, expires_at, retention_days }: Expiring,
+    at = this.#clock.now(),
+  ): Promise<void> {
+    const retentionMs = this.#retentionOf(retention_days);
+    const until = at + retentionMs;
+    if (expires_at > until - Math.min(dayMs, retentionMs / 10)) return;
     await this.#database.write((tx) => prolongFiles(tx, organization_id, [id], until));
+  }
+
+  /** Keeps how many tokens a document counts in a call. */
+  async setTokens({ organization_id, id }: FileRow, tokens: number): Promise<void> {
+    await this.#database.write((tx) => setTokens(tx, organization_id, id, tokens));
   }
 }
 
@@ -431,6 +473,7 @@ export const fileView = (row: FileRow) => ({
   sha256: row.sha256,
   user_id: row.user_id,
   job_id: row.job_id,
+  retention_days: row.retention_days,
   created_at: timestamp(row.created_at),
   expires_at: timestamp(row.expires_at),
 });

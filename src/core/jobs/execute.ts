@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { JobStatus } from '../../adapters/database/tables.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { firstPriority } from '../../kernel/priority.ts';
@@ -24,7 +25,7 @@ import { findByIdempotencyKey } from './idempotency.store.ts';
 import { type IdempotencyKey, idempotencyMs } from './idempotency.ts';
 import { waitingBytesMax, waitingMax } from './in-conversation/conversation-gates.ts';
 import { jobKeyText, timingWith } from './job-keys/job-keys.ts';
-import { refuseTiming, type TimingNames, timingText } from './timing.ts';
+import { refuseTiming, type TimingNames, timesOf, timingText } from './timing.ts';
 import { timingNames } from './timing-headers.ts';
 
 /** A skill and an agent that a caller may use. */
@@ -189,7 +190,8 @@ export class Execution {
     names: TimingNames,
   ): Promise<void> {
     const named = filesOfInput(input, target.skill.taskField);
-    if (named.length > 0) await refuseFiles(this.#parts.files, work, named, inputField);
+    if (named.length > 0)
+      await keepFiles(this.#parts.files, work, named, inputField, this.#context.clock);
     refuseNow(work, target, this.#context, names);
   }
 
@@ -284,19 +286,24 @@ async function findConversation(
 }
 
 /**
- * Throws `400` for files that the run could not use: neither ids of files of the organization and the user, nor urls. Whose
+ * Keeps the files that the run will use. Throws `400` for those that it could not use: neither ids of files of the organization and the user, nor urls. Whose
  * conversation goes on is known once the request is accepted.
  */
-async function refuseFiles(
+async function keepFiles(
   files: Files,
-  { organizationId, userId, isForUser, conversationId }: WorkRequest,
+  { organizationId, userId, isForUser, conversationId, timing = {} }: WorkRequest,
   named: readonly string[],
   inputField: string | undefined,
+  clock: Clock,
 ): Promise<void> {
   const user = isForUser === true ? userId : conversationId === undefined ? null : undefined;
   const usable = await files.usable(organizationId, user, named);
   const at = named.findIndex((name) => !(isId(name) ? usable.has(name) : isAddress(name)));
-  if (at === -1) return;
+  if (at === -1) {
+    const { run_at } = timesOf(timing, clock.now());
+    for (const row of usable.values()) await files.prolong(row, run_at);
+    return;
+  }
   const issue = isId(named[at] ?? '')
     ? 'is the id of no file that this task may use: it may be deleted, expired, or the file of another user'
     : 'must be the id of a file, or a url that begins with http:// or https://';

@@ -38,6 +38,8 @@ export interface AttachingTo {
    * out with a note. Else it fails the request.
    */
   readonly earlierJob?: string | null;
+  /** Whether turns after the message are on record: then a file that is gone is left out with a note, too. */
+  readonly isAnswered?: boolean;
 }
 
 /** A message of the user with the files of these names: ids, or urls. */
@@ -85,7 +87,6 @@ export async function namedIn(attempt: ThinkingAttempt, output: unknown, to: Att
   if (ids.length === 0) return { texts: [], files: [] };
   const { parts, run } = attempt;
   const rows = await parts.files.usable(run.job.organization_id, userOf(attempt), ids);
-  for (const row of rows.values()) await parts.files.prolong(row);
   const named = ids.flatMap((id) => rows.get(id) ?? []);
   return await asSent(attempt, named, to);
 }
@@ -105,7 +106,7 @@ async function takePdf(attempt: ThinkingAttempt, models: readonly string[]): Pro
 async function fileOf(
   attempt: ThinkingAttempt,
   name: string,
-  { earlierJob, signal }: AttachingTo,
+  { earlierJob, isAnswered = false, signal }: AttachingTo,
 ): Promise<FileRow | string> {
   const { parts, run } = attempt;
   const { organization_id } = run.job;
@@ -117,11 +118,10 @@ async function fileOf(
   try {
     const [row] = await parts.files.ofRequest(organization_id, userOf(attempt), [name]);
     if (row === undefined) throw notFound('File');
-    await parts.files.prolong(row);
     return row;
   } catch (error) {
     if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
-    if (earlierJob !== undefined) return `[The file ${name} is not there any more.]`;
+    if (earlierJob !== undefined || isAnswered) return `[The file ${name} is not there any more.]`;
     throw new ThinkingError('skill_execution_failed', `There is no file ${name} for this task`);
   }
 }

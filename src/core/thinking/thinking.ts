@@ -217,7 +217,10 @@ async function continueGeneration(
   const recalling = { id, part, recorded, guards, scope };
   const recalled = await recalledFor(attempt, agent, { ...request, prompt: passed }, recalling);
   const prompt = `${passed}${recalled}`;
-  const task = await attached(attempt, prompt, request.attachments ?? [], to);
+  const task = await attached(attempt, prompt, request.attachments ?? [], {
+    ...to,
+    isAnswered: recorded.turns > 0,
+  });
   return answer(
     { attempt, generation, part, box, scope, guards },
     given,

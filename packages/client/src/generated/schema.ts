@@ -3689,6 +3689,7 @@ export interface components {
             sha256: string;
             user_id: string | null;
             job_id: string | null;
+            retention_days: number | null;
             /** Format: date-time */
             created_at: string;
             /**
@@ -7837,6 +7838,8 @@ export interface operations {
             query?: {
                 /** @description Its name; that of the form when it is left out, else file. */
                 name?: string;
+                /** @description Days that it is kept after it was given or used last, instead of FILE_RETENTION_DAYS. */
+                retention_days?: number;
             };
             header?: {
                 /** @description The user whose file it is: only tasks for the same user may use it. Without it, tasks for any user. It may be sent once: 400 validation_error where it is repeated. */
