@@ -15,6 +15,7 @@ import {
   thinkersSkills,
   toolNamed,
 } from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 let world: Thinkers;
 beforeAll(async () => {
@@ -126,6 +127,89 @@ describe("the user's message", () => {
     expect(world.provider.requests.at(-1)?.messages.at(-1)).toMatchObject({
       content: '[ip] [redacted]',
     });
+  });
+});
+
+describe('a message that no guard has passed when its job ended', () => {
+  test('is judged before a later job sends it to a model', async () => {
+    const [held, log] = [gate(), linesFile()];
+    const thinker = await newGuarded([watching('message', { log, until: held.path })]);
+    world.provider.script(answering('Fine.'));
+    const before = soFar();
+    const jobId = await thinker.begin('The SECRET is out.');
+    await waitFor(() => linesIn(log).length === 1, { describe: 'the guard has begun' });
+    const { body } = await thinker.get(`/api/jobs/${jobId}`);
+    const on = { ...thinker.named, 'x-conversation-id': body.conversation_id };
+
+    const next = await thinker.post(
+      `/api/${runTask}`,
+      { task: 'Answer the above.' },
+      { ...on, 'x-conversation-mode': 'interrupt' },
+    );
+    await thinker.jobIn(jobId, 'cancelled');
+    const fork = await thinker.post(`/api/conversations/${body.conversation_id}/fork`, {});
+    held.open();
+    const { body: job } = await thinker.jobIn(next.body.job_id, 'completed');
+    await thinker.task('In the fork', {}, { 'x-conversation-id': fork.body.id });
+    await thinker.task('Again', {}, on);
+
+    const requests = world.provider.requests.slice(before);
+    for (const { messages } of requests) {
+      expect(messages[1]).toMatchObject({ content: 'The [redacted] is out.' });
+    }
+    expect(requests).toHaveLength(3);
+    expect(sentSince(before)).not.toContain('SECRET');
+    const [first] = await contentsOf(thinker, job);
+    expect(first).toBe('user {"task":"The [redacted] is out."}');
+    expect(linesIn(log).map((line) => line.replace('message - ', ''))).toEqual([
+      'The SECRET is out.',
+      'Answer the above.',
+      'The SECRET is out.',
+      'In the fork',
+      'The SECRET is out.',
+      'Answer the above.',
+      'Again',
+    ]);
+  });
+
+  test('is sent once by a job that repeats it, and not where its guard fails', async () => {
+    const thinker = await newGuarded([watching('message')]);
+    world.provider.script(answering('Fine.'));
+    const failed = await thinker.task('A NONSENSE SECRET');
+    expect(failed.error.code).toBe('guard_failed');
+    const on = { 'x-conversation-id': failed.conversation_id };
+    await thinker.task('And now?', {}, on);
+    expect(JSON.stringify(world.provider.requests.at(-1)?.messages)).not.toContain('NONSENSE');
+    const creator = await newTenant(world.platform, { organization_id: thinker.organization });
+    const unguarded = 'I am ada@example.com';
+    const before = soFar();
+    world.provider.script(() => ({ fault: { status: 400 } }));
+    await creator.put('/api/agents/thinker', { guards: [] });
+    await thinker.task(unguarded, {}, on);
+    await creator.put('/api/agents/thinker', { guards: [{ skill: redact, on: ['message'] }] });
+    world.provider.script(answering('Fine.'));
+
+    await thinker.task(unguarded, {}, on);
+
+    const last = JSON.stringify(world.provider.requests.at(-1)?.messages);
+    expect(last.split('I am [email]')).toHaveLength(2);
+    expect(soFar()).toBe(before + 2);
+  });
+
+  test('is changed in the conversation by the job that resumes it', async () => {
+    const thinker = await newGuarded([watching('message')]);
+    const failed = await thinker.task('A NONSENSE ada@example.com');
+    const creator = await newTenant(world.platform, { organization_id: thinker.organization });
+    await creator.put('/api/agents/thinker', { guards: [{ skill: redact, on: ['message'] }] });
+    world.provider.script(answering('Fine.'));
+
+    const resumed = await thinker.post(`/api/jobs/${failed.job_id}/retry`, { resume: true });
+    const { body: job } = await thinker.jobIn(resumed.body.job_id, 'completed');
+
+    expect(await contentsOf(thinker, job)).toEqual([
+      'user {"task":"A NONSENSE [email]"}',
+      'assistant Fine.',
+    ]);
   });
 });
 

@@ -191,22 +191,24 @@ export function changeMessageOfStep(
   return tx.each(messageOfStep, [row]);
 }
 
-const messageOfUser = statement<{ conversation_id: string; job_id: string; content: string }>()(
-  (db, p) =>
-    db
-      .updateTable('messages')
-      .set({ content: p('content') })
-      .where('conversation_id', '=', p('conversation_id'))
-      .where('job_id', '=', p('job_id'))
-      .where('role', '=', sql.lit('user'))
-      .where('data', 'is', null),
+interface JudgedMessage {
+  readonly conversation_id: string;
+  readonly job_ids: readonly string[];
+  readonly content: string;
+}
+
+const messageOfUser = statement<JudgedMessage>()((db, p, dialect) =>
+  db
+    .updateTable('messages')
+    .set({ content: p('content'), dialogue: sql.lit(1) })
+    .where('conversation_id', '=', p('conversation_id'))
+    .where(isIn(dialect, sql.ref('job_id'), listOf(p, 'job_ids')))
+    .where('role', '=', sql.lit('user'))
+    .where('data', 'is', null),
 );
 
-/** Changes the message with which a job began. */
-export function changeMessageOfUser(
-  tx: Transaction,
-  row: { conversation_id: string; job_id: string; content: string },
-): Promise<void> {
+/** Changes the message with which one of the jobs began, and marks it as judged by guards. */
+export function changeMessageOfUser(tx: Transaction, row: JudgedMessage): Promise<void> {
   return tx.each(messageOfUser, [row]);
 }
 

@@ -30,6 +30,7 @@ const dialogue = statement<OfDialogue & { oldest: string }>()((db, p, dialect) =
       'job_id',
       'role',
       'data',
+      'dialogue',
       sql<string>`case when data is null then content else '' end`.as('content'),
       sql<string | null>`case when data is null then ${taskField(eb)} end`.as('task_field'),
     ])
@@ -60,7 +61,8 @@ const isDialogue = sql<SqlBool>`(role = 'user' or dialogue in (1, 3))`;
 /**
  * The messages to and from the agent in other jobs of a conversation, oldest first: of the newest
  * `limit` messages the newest that come to at most `bytesMax`, and whether there are older ones. A user's
- * message has no data: it is the input of its job, whose skill names the field of the task.
+ * message has no data: it is the input of its job, whose skill names the field of the task; `dialogue` of one that guards have
+ * judged is 1.
  */
 export async function listDialogue(
   db: Handle,

@@ -90,10 +90,10 @@ export function releaseMessage(
   return changeMessageOfStep(tx, row);
 }
 
-/** Changes what a job's user has said, as the conversation has it. */
+/** Changes what the user of one of the jobs has said, as the conversation has it, to what guards have left of it. */
 export function changeTask(
   tx: Transaction,
-  message: { conversation_id: string; job_id: string; content: string },
+  message: { conversation_id: string; job_ids: readonly string[]; content: string },
 ): Promise<void> {
   return changeMessageOfUser(tx, { ...message, content: storable(message.content) });
 }

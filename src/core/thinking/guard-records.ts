@@ -12,6 +12,7 @@ import {
   setToolResult,
 } from '../journal/step-queries.ts';
 import { activeStep, type StepError } from '../journal/step-rows.ts';
+import { jobsOnRecord } from '../journal/taken-over.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { Generations } from './generations.ts';
 
@@ -112,8 +113,12 @@ export function recordRelease(
   });
 }
 
-/** Records the user's message as the guards have left it. */
-export function recordTask({ job, journal }: Generations, content: string): Promise<void> {
-  const { id: job_id, conversation_id } = job;
-  return journal.write((tx) => changeTask(tx, { job_id, conversation_id, content }));
+/** Records the user's message as the guards have left it: that of this job, which one that it resumes may have begun with, or of another. */
+export function recordTask(
+  { job, journal }: Generations,
+  content: string,
+  job_ids: readonly string[] = jobsOnRecord(job),
+): Promise<void> {
+  const { conversation_id } = job;
+  return journal.write((tx) => changeTask(tx, { job_ids, conversation_id, content }));
 }

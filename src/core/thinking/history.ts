@@ -1,19 +1,27 @@
 /** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
+import type { Conversations } from '../conversations/conversations.ts';
 import { filesOfInput } from '../files/references.ts';
-import { taskIn } from '../jobs/message-text.ts';
+import { messageText, taskIn } from '../jobs/message-text.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
 import { type AttachingTo, attached } from './attachments.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
 import { type Summary, summaryText } from './compaction-plan.ts';
 import { asHistory } from './dialogue.ts';
+import { recordTask } from './guard-records.ts';
 import { filesIn as filesInMessage, inWords, leftOutLater } from './message-files.ts';
+import { inputWithTask, judgedText } from './released.ts';
 import { saidOf } from './steered.ts';
+import type { TextGuards } from './text-guards.ts';
+import { ThinkingError } from './thinking-error.ts';
 
 /** Files of earlier messages that the model is sent again, the newest first. */
 const filesMax = 10;
 /** The newest messages that are read; those that do not fit are left out later. */
 const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
+/** The newest of them, among which guards judge those of users that no guard has judged. */
+const judgedMax = 50;
 
 /** Earlier messages: those that no summary covers, after the last summary. */
 export interface History {
@@ -31,23 +39,36 @@ interface HistoryEntry {
   readonly message: DialogueMessage | Summary;
 }
 
+type DialogueRow = Awaited<ReturnType<Conversations['dialogue']>>['messages'][number];
+
+/** What the job asks, and the guards that judge what its user says. */
+interface Asked {
+  readonly prompt: string;
+  /** The prompt as the guards have left it. */
+  readonly task: string;
+  readonly guards: TextGuards;
+  readonly scope: WaitScope;
+  readonly parent: number | null;
+}
+
 /** Oldest first. Leaves out trailing unanswered messages that equal the task, such as those of a repeated job. */
 export async function historyBefore(
   attempt: ThinkingAttempt,
-  task: string,
+  asked: Asked,
   to: AttachingTo,
 ): Promise<History> {
   const { job } = attempt.run;
   const { conversations } = attempt.parts;
-  const { messages, isCut } = await conversations.dialogue(
+  const { messages: rows, isCut } = await conversations.dialogue(
     job.conversation_id,
     jobsOnRecord(job),
     bounds,
   );
+  const messages = await judgedRows(attempt, rows, asked);
   const entries = messages.map((row): HistoryEntry => ({ id: row.id, message: messageOf(row) }));
   const { kept: unsummarized, summary } = afterSummary(entries);
   if (isCut && (summary === undefined || unsummarized.length === entries.length)) {
-    const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are read`;
+    const message = `Earlier messages of the conversation were left out: only the newest ${rows.length} are read`;
     log(attempt, message);
   }
   const ids = new Map<DialogueMessage, string>(
@@ -57,7 +78,7 @@ export async function historyBefore(
     unsummarized.map(({ message }) => message),
     (made, source) => ids.set(made, ids.get(source) ?? ''),
   );
-  const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== task);
+  const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== asked.task);
   const kept = history.slice(0, end + 1);
   const named = new Map(
     messages.map(({ id, job_id, content, task_field }) => [
@@ -85,6 +106,46 @@ export async function historyBefore(
     ids.set(made, id);
   }
   return { messages: kept, ids, tools: summary?.tools ?? [] };
+}
+
+/**
+ * The messages without those that no guard has passed. Guards of this job judge those of users that none has judged: their job
+ * ended before, ran before its agent had guards, or asked its model something else.
+ */
+async function judgedRows(
+  attempt: ThinkingAttempt,
+  rows: readonly DialogueRow[],
+  { prompt, task, guards, scope, parent }: Asked,
+): Promise<readonly DialogueRow[]> {
+  if (!guards.judges('message')) return rows;
+  const passed: DialogueRow[] = [];
+  for (const [i, row] of rows.entries()) {
+    const { id, job_id, content, task_field: field } = row;
+    if (row.data !== null || row.dialogue === 1) passed.push(row);
+    else if (i >= rows.length - judgedMax) {
+      const text = taskIn(content, field);
+      const given = { on: 'message', text, key: `history/${id}`, parent } as const;
+      try {
+        const judged =
+          text === prompt
+            ? ({ kind: 'passed', text: task, isReplaced: true } as const)
+            : await guards.judge(given, scope);
+        const said = judgedText(judged);
+        const changed =
+          text === content
+            ? said
+            : messageText(
+                inputWithTask(content, field, text, said, judged.kind === 'refused') ?? said,
+              );
+        await recordTask(attempt.generations, changed, [job_id]);
+        passed.push({ ...row, content: changed });
+      } catch (error) {
+        // Left out: a guard that fails for an earlier message would fail all later jobs.
+        if (!(error instanceof ThinkingError) || error.code !== 'guard_failed') throw error;
+      }
+    }
+  }
+  return passed;
 }
 
 /** The last summary as a user message, and the messages after it. */

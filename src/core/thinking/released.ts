@@ -30,8 +30,8 @@ export async function passTask(
   scope: WaitScope,
   parent: number | null,
 ): Promise<string> {
+  if (!guards.judges('message')) return prompt;
   const judged = await guards.judge({ on: 'message', text: prompt, key: 'message', parent }, scope);
-  if (judged.kind === 'passed' && !judged.isReplaced) return prompt;
   const text = judgedText(judged);
   if (isDialogue) await changeTask(attempt, prompt, text, judged.kind === 'refused');
   if (judged.kind === 'refused') throw refusal('message', judged.reason);
@@ -43,7 +43,7 @@ export function judgedText(judged: Judged): string {
   return judged.kind === 'passed' ? judged.text : `[refused by a guard: ${judged.reason}]`;
 }
 
-/** Changes the message in the conversation where it is the task; the input of the job stays as it is. */
+/** Changes the message in the conversation where it is the task, and marks it as judged; the input of the job stays as it is. */
 async function changeTask(
   { parts, run, generations }: ThinkingAttempt,
   prompt: string,

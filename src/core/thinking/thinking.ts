@@ -188,7 +188,8 @@ async function continueGeneration(
   const guards = new TextGuards({ attempt, id, part, signal }, guardsOf(agent), recorded);
   const asked = { prompt: request.prompt, isDialogue };
   const passed = await passTask(attempt, guards, asked, scope, part.step);
-  const history = isDialogue ? await historyBefore(attempt, passed, to) : noHistory;
+  const earlier = { prompt: request.prompt, task: passed, guards, scope, parent: part.step };
+  const history = isDialogue ? await historyBefore(attempt, earlier, to) : noHistory;
   const { modelContextTokens, modelOutputTokens } = parts.context.config;
   const { output, window, waitForProvider, ...called } = callSettings(request, settingsOf(agent), {
     window: parts.known.windowOf([model, ...fallbacks], modelContextTokens),
