@@ -249,6 +249,37 @@ describe('the result of a tool', () => {
     expect(sentSince(before)).not.toContain('NO way');
   });
 
+  test('that is an error is in no step, and in the conversation as a guard leaves it', async () => {
+    const thinker = await newGuarded([watching('tool_result')]);
+    const fail = { message: 'A SECRET path', retryable: false };
+    world.provider.script(
+      callingTools([{ name: toolNamed(play), input: acting({ fail }) }], 'It failed.'),
+    );
+
+    const job = await thinker.task('Play');
+
+    const steps = await thinker.steps(job.job_id);
+    expect(steps.find(({ kind }) => kind === 'tool')).toMatchObject({
+      status: 'failed',
+      error: { code: 'skill_execution_failed', message: expect.stringMatching(/^Its message has/) },
+    });
+    expect(JSON.stringify(steps)).not.toContain('SECRET');
+    expect((await contentsOf(thinker, job)).join()).toContain('A [redacted] path');
+  });
+
+  test('that is too long for a guard is an error for the model, and the run goes on', async () => {
+    const thinker = await newGuarded([watching('tool_result', {}, { on_failure: 'pass' })]);
+    const call = { name: toolNamed(play), input: { ...acting({}), long: 1_000_001 } };
+    world.provider.script(callingTools([call], 'It was too long.'));
+    const before = soFar();
+
+    const job = await thinker.task('Play');
+
+    expect(job.output).toEqual({ answer: 'It was too long.' });
+    const [result] = world.provider.requests.slice(before).at(-1)?.toolResults ?? [];
+    expect(result).toContain('was withheld: A text for a guard may have 1000000 characters');
+  });
+
   test('is read on only as a guard has left it', async () => {
     const thinker = await newGuarded([watching('tool_result')]);
     const long = `${'x'.repeat(60_000)}SE{{ x }}`;
@@ -359,7 +390,23 @@ describe('a guard that fails', () => {
     const thinker = await newGuarded([watching('message', {}, { on_failure: 'pass' })]);
     world.provider.script(answering('Heard.'));
 
-    expect((await thinker.task('BREAK')).output).toEqual({ answer: 'Heard.' });
+    const job = await thinker.task('BREAK');
+
+    expect(job.output).toEqual({ answer: 'Heard.' });
+    expect(await guardsIn(thinker, job)).toMatchObject([
+      { status: 'failed', error: { message: 'it broke' }, guard: { action: 'pass' } },
+    ]);
+  });
+
+  test('and lets a text pass does not run again in a repeated attempt', async () => {
+    const log = linesFile();
+    const passing = watching('message', { log }, { on_failure: 'pass' });
+    const thinker = await newGuarded([passing, watching('message')]);
+
+    const job = await thinker.task('BREAK');
+
+    expect(job).toMatchObject({ status: 'failed', attempt: 3, error: { code: 'guard_failed' } });
+    expect(linesIn(log)).toHaveLength(1);
   });
 
   test('and asks its model for lack of a budget ends the job with budget_exceeded', async () => {

@@ -36,7 +36,7 @@ export interface GuardVerdict {
   readonly on: GuardStage;
   /** The tool whose result the text is. */
   readonly tool: string | null;
-  /** Null where the guard failed. */
+  /** Null where the guard failed and its agent does not let texts pass then. */
   readonly action: GuardAction | null;
   readonly reason: string | null;
 }

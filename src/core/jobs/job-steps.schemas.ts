@@ -165,7 +165,7 @@ export const JobStep = Type.Object(
           tool: Nullable(Type.String({ description: 'The tool whose result the text is.' })),
           action: {
             ...Nullable(Words(guardActions)),
-            description: 'null where the guard failed.',
+            description: 'null where the guard failed; pass where its agent lets texts pass then.',
           },
           reason: Nullable(Type.String()),
         }),

@@ -130,11 +130,11 @@ export function nextPlace({ ends, pending }: Records): number {
   }
 }
 
-/** Null for a tool and a guard, which no code requests. */
+/** Null for a tool, and a guard of one or of an answer, which no code requests. Guards of the user's message come before a model. */
 function recordOf(row: RecordedRow): StepRecord | null {
   const { kind, turn: nth } = row;
-  if (kind === 'tool' || kind === 'guard') return null;
-  if (kind !== 'model') return { ...row, kind, nth };
+  if (kind === 'tool' || (kind === 'guard' && nth > 0)) return null;
+  if (kind !== 'model' && kind !== 'guard') return { ...row, kind, nth };
   return { ...row, kind: 'generate', name: 'generate', nth: 1, digest: null };
 }
 

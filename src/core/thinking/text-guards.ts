@@ -25,6 +25,7 @@ import { stopped, ThinkingError, type ThinkingErrorCode } from './thinking-error
 
 /** Characters of a text that guards are given, or give. */
 const textMax = 1_000_000;
+const tooLong = `A text for a guard may have ${textMax} characters`;
 const reasonMax = 300;
 
 /** A text of a generation, for its guards. */
@@ -104,6 +105,9 @@ export class TextGuards {
 
   async #judge(given: GuardedText, scope: WaitScope): Promise<Judged> {
     let { text } = given;
+    // The run goes on without it, as the model can ask for less.
+    if (given.on === 'tool_result' && text.length > textMax)
+      return { kind: 'refused', reason: tooLong };
     for (const [i, guard] of this.#guards.entries()) {
       if (!guard.on.includes(given.on)) continue;
       const key = `${i}/${given.key}`;
@@ -158,12 +162,14 @@ export class TextGuards {
       return outcome;
     }
     const { error } = outcome;
-    const verdict = { on, tool, action: null, reason: null };
-    await endGuard(generations, n, { verdict, text: null, memory, error });
     const mayPass = error.code !== 'budget_exceeded' && given.text.length <= textMax;
-    if (guard.on_failure !== 'pass' || !mayPass) throw failureOf(guard, error);
+    const passes = guard.on_failure === 'pass' && mayPass;
+    const decided = { action: passes ? ('pass' as const) : null, reason: null };
+    const verdict = { on, tool, ...decided };
+    await endGuard(generations, n, { verdict, text: null, memory, error });
+    if (!passes) throw failureOf(guard, error);
     log(attempt, `The guard ${guard.skill} failed, and the text passes: ${error.message}`);
-    return { action: 'pass', reason: null };
+    return decided;
   }
 
   async #outcomeOf(
@@ -174,9 +180,7 @@ export class TextGuards {
   ): Promise<Outcome> {
     const { attempt, signal } = this.#of;
     const { run, parts } = attempt;
-    if (given.text.length > textMax) {
-      return failed(`A text for a guard may have ${textMax} characters`);
-    }
+    if (given.text.length > textMax) return failed(tooLong);
     const { organization_id } = run.job;
     const skill = parts.skills.findActive(organization_id, ...skillKeyParts(guard.skill));
     if (skill === undefined) return failed(`There is no active skill ${guard.skill}`);

@@ -10,6 +10,7 @@ import { type Attempt, journalOf, memoryOf } from '../jobs/runs/attempt.ts';
 import { refusalOf } from '../jobs/runs/called-skills.ts';
 import { runToolSkill } from '../jobs/runs/tool-run.ts';
 import { innerPart, type RunPart } from '../journal/run-part.ts';
+import type { StepError } from '../journal/step-rows.ts';
 import { namedIn } from './attachments.ts';
 import { type ActiveGeneration, report, type ThinkingAttempt } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
@@ -59,7 +60,7 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
   const shown = shownOutcome(outcome);
   const isRecorded = attempt.generations.endTool(tool, {
     status: outcome.error === undefined ? 'completed' : 'failed',
-    error: outcome.error ?? null,
+    error: isHeld ? withoutText(outcome) : (outcome.error ?? null),
     message,
     content: isHeld ? heldContent : contentOf(call, name, shown),
     whole,
@@ -77,6 +78,15 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
   active.results.set(call.id, message);
   report(attempt, { type: 'tool_result', data: { ...place, ...previewOf(shown) } });
   return { message, isRecorded };
+}
+
+/** The error of a held tool for its step, which clients read. A message of the platform's own stays. */
+function withoutText({ error, shown }: ToolOutcome): StepError | null {
+  if (error === undefined || shown !== undefined) return error ?? null;
+  return {
+    ...error,
+    message: 'Its message has the error, as the guards of the agent have left it',
+  };
 }
 
 /** Whether a result may have what the agent has not seen: a search for tools, or a result that is read again, has not. */

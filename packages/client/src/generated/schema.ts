@@ -4340,7 +4340,7 @@ export interface components {
                 /** @enum {string} */
                 on: "message" | "tool_result" | "answer";
                 tool: string | null;
-                /** @description null where the guard failed. */
+                /** @description null where the guard failed; pass where its agent lets texts pass then. */
                 action: ("pass" | "replace" | "refuse") | null;
                 reason: string | null;
             } | null;
