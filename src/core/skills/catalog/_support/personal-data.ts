@@ -3,6 +3,7 @@
  * that the time grows with the length of the text alone, whatever it is made of.
  */
 import { isIPv4, isIPv6 } from 'node:net';
+import { withoutEscapes } from './json-escapes.ts';
 
 export const dataKinds = ['email', 'card', 'iban', 'ip', 'phone'] as const;
 export type DataKind = (typeof dataKinds)[number];
@@ -12,6 +13,10 @@ export interface Found {
   readonly start: number;
   readonly end: number;
 }
+
+/** The spaces and hyphens of HTML and PDF; each is one unit, so a place in the text stays the same. */
+const otherSpaces = /\p{Zs}/gu;
+const otherHyphens = /(?<=[\d)])[\u2010-\u2015\u2212\ufe58\ufe63\uff0d](?=\d)/g;
 
 /** Finds of each kind, in any order. */
 const finders: Readonly<Record<DataKind, (text: string) => Found[]>> = {
@@ -24,7 +29,8 @@ const finders: Readonly<Record<DataKind, (text: string) => Found[]>> = {
 
 /** What is found of the kinds, in the order of the text. Two that overlap count as one, of the kind that comes first in `dataKinds`. */
 export function findPersonalData(text: string, kinds: readonly DataKind[]): Found[] {
-  const found = kinds.flatMap((kind) => finders[kind](text)).sort((a, b) => a.start - b.start);
+  const plain = withoutEscapes(text).replace(otherSpaces, ' ').replace(otherHyphens, '-');
+  const found = kinds.flatMap((kind) => finders[kind](plain)).sort((a, b) => a.start - b.start);
   const kept: Found[] = [];
   for (const one of found) {
     const last = kept.at(-1);

@@ -13,6 +13,9 @@ describe('a list of words', () => {
     ['The miracle cures, now', ['miracle cur*']],
     ['so the  miracle\ncure', ['miracle cure', 'other']],
     ['a a a b', ['a a b']],
+    [JSON.stringify({ text: 'So:\ndamn' }), ['damn']],
+    [JSON.stringify({ body: JSON.stringify({ text: 'a\tmiracle\r\ncure' }) }), ['miracle cure']],
+    ['C:\\nonsense', ['nonsense']],
   ])('refuses %j by %j', async (text, words) => {
     expect(await trySkill(moderate, { text, words })).toEqual(refused);
   });

@@ -5,6 +5,7 @@
 import { defineSkill, SkillError } from '../../definition.ts';
 import { cut } from '../_support/clean-text.ts';
 import { inParallel } from '../_support/in-parallel.ts';
+import { withoutEscapes } from '../_support/json-escapes.ts';
 import { quote } from '../_support/quoting.ts';
 import { objectWith, textWith } from '../_support/schemas.ts';
 import { pieceLengthMax, splitText } from '../_support/splitting.ts';
@@ -61,7 +62,8 @@ export default defineSkill({
   ],
 
   async run({ text, words, policy, on }, ctx) {
-    if (words !== undefined && findListed(text, words) !== null) {
+    const isListed = (some: string) => words !== undefined && findListed(some, words) !== null;
+    if (isListed(text) || isListed(withoutEscapes(text))) {
       return refusal('It has a word that is not allowed.');
     }
     const applied = policy ?? (words === undefined ? usualPolicy : undefined);

@@ -25,6 +25,9 @@ test.each([
   ['0041446681800', '[phone]'],
   ['079 123 45 67', '[phone]'],
   ['(415) 555-2671 or 415-555-2671', '[phone] or [phone]'],
+  ['4111\u00a01111\u202f1111\u20111111', '[card]'],
+  ['DE89\u00a03704 0044 0532\u20070130 00', '[iban]'],
+  ['+41\u00a044\u2011668\u201318\u200900', '[phone]'],
 ])('%j becomes %j', async (text, expected) => {
   expect(await redacted(text)).toBe(expected);
 });
@@ -43,6 +46,30 @@ test.each([
 ])('%s pass', async (_what, text) => {
   expect(await redacted(text)).toBe('pass');
 });
+
+const perLine = [
+  'Contact',
+  '+41 44 668 18 00',
+  'DE89 3704 0044 0532 0130 00',
+  '192.168.0.1',
+  '4111 1111 1111 1111',
+  'ada@example.com',
+];
+const contact = { text: perLine.join('\n'), quoted: 'as "ada@example.com"' };
+
+test.each([
+  ['JSON', JSON.stringify, JSON.parse],
+  ['JSON within JSON', (value: object) => JSON.stringify(JSON.stringify(value)), parsedTwice],
+])('%s stays what it is, and what begins a line in it is found', async (_what, form, parse) => {
+  expect(parse((await redacted(form(contact))) as string)).toEqual({
+    text: 'Contact\n[phone]\n[iban]\n[ip]\n[card]\n[email]',
+    quoted: 'as "[email]"',
+  });
+});
+
+function parsedTwice(text: string): unknown {
+  return JSON.parse(JSON.parse(text) as string);
+}
 
 test('only the kinds that are given are looked for', async () => {
   const text = 'ada@example.com, 192.168.0.1';
