@@ -267,7 +267,10 @@ const operations: Readonly<Record<string, Operation>> = {
     'schedules',
   ]),
   getStepPrompt: {
-    ...onOne([], ofJob, jobs('/steps/1/prompt'), { strict: ['conversations', 'memories'] }),
+    ...onOne(['memories'], ofJob, jobs('/steps/1/prompt'), {
+      strict: ['conversations', 'memories'],
+    }),
+    orElse: ['user-data'],
     // Its job has called no model; test/http/prompts.test.ts reads some.
     result: { status: 404, code: 'not_found' },
   },

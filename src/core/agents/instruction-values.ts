@@ -78,6 +78,9 @@ export function namesIn(instructions: string, variables: InstructionValues): Set
   return known;
 }
 
+/** The name of the profile of a job's user among the values that the job keeps. */
+export const profileName = 'user.profile';
+
 /** What the user of a job is called, as its client said; undefined where it did not. */
 export function userNameIn(job: {
   readonly instruction_values: string | null;

@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { priorities } from '../../kernel/priority.ts';
 import type { AgentOverrides } from '../agents/agents.schemas.ts';
+import { profileName } from '../agents/instruction-values.ts';
 import type { TokenSums } from '../conversations/conversations.ts';
 import type { AcceptedJob } from './accept.ts';
 import { waitingFor } from './gates/gates.ts';
@@ -48,6 +49,13 @@ export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof
   };
 }
 
+/** The values of a job without the profile of its user, which needs a scope of its own. */
+function shownValues(json: string | null): Record<string, string> | null {
+  if (json === null) return null;
+  const { [profileName]: profile, ...values } = JSON.parse(json) as Record<string, string>;
+  return profile !== undefined && Object.keys(values).length === 0 ? null : values;
+}
+
 export function jobView(row: ShownJob, tokens: TokenSums) {
   return {
     ...listedJob(row),
@@ -68,10 +76,7 @@ export function jobView(row: ShownJob, tokens: TokenSums) {
         ? null
         : (JSON.parse(row.agent_overrides) as Static<typeof AgentOverrides>),
     agent_version: row.agent_version,
-    instruction_values:
-      row.instruction_values === null
-        ? null
-        : (JSON.parse(row.instruction_values) as Record<string, string>),
+    instruction_values: shownValues(row.instruction_values),
     progress:
       row.progress === null
         ? null

@@ -255,7 +255,7 @@ export const FullJob = Type.Object(
     instruction_values: {
       ...Nullable(Type.Record(Type.String(), Type.String())),
       description:
-        "What the names in double braces in the agent's instructions stand for in this job, and as user.profile the profile of its user that its model has; null for none.",
+        "What the names in double braces in the agent's instructions stand for in this job; null for none.",
     },
     agent_version: {
       ...Nullable(Type.Integer()),

@@ -18,12 +18,12 @@ import {
   Timestamp,
 } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
+import { reachesUsers, requireUsersScope } from '../../adapters/http/users-scope.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { longTextMax } from '../../kernel/long-text.ts';
 import { defaultTag, type MemoryFields, queryCharsMax } from './fields.ts';
 import type { Memories, Reach } from './memories.ts';
 import type { Owning } from './owners.ts';
-import { reachesUsers, requireUsersScope } from './users-scope.ts';
 
 const operation = { tags: ['Memories'], security: [{ apiKey: [] }] };
 

@@ -5,8 +5,8 @@ import { callerOf } from '../../adapters/http/authenticate.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { Id, Name, Nothing, Nullable, Slug, Timestamp } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
+import { requireUsersScope } from '../../adapters/http/users-scope.ts';
 import { type OfProfile, type Profiles, profileCharactersMax } from './profiles.ts';
-import { requireUsersScope } from './users-scope.ts';
 
 const operation = { tags: ['Memories'], security: [{ apiKey: [] }] };
 const params = Type.Object({

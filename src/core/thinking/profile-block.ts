@@ -4,13 +4,11 @@
  * same text.
  */
 import type { AgentRow } from '../agents/agent-rows.ts';
+import { profileName } from '../agents/instruction-values.ts';
 import { memoryOf } from '../jobs/runs/attempt.ts';
 import type { ThinkingAttempt } from './attempt.ts';
 import { readValues } from './instructions.ts';
 import { quoted } from './quoted.ts';
-
-/** Its name among the values that a job keeps. */
-const profileName = 'user.profile';
 
 /** The profile as a part of the system text; empty where there is none. Keeps it in the attempt. */
 export async function profileBlock(

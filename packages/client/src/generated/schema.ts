@@ -4194,7 +4194,7 @@ export interface components {
             delivered_to: string | null;
             /** @description The fields that this job has instead of those that are saved with its agent; null for the agent as it is saved. */
             agent_overrides: components["schemas"]["AgentOverrides"] | null;
-            /** @description What the names in double braces in the agent's instructions stand for in this job, and as user.profile the profile of its user that its model has; null for none. */
+            /** @description What the names in double braces in the agent's instructions stand for in this job; null for none. */
             instruction_values: {
                 [key: string]: string;
             } | null;

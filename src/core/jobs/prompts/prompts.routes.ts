@@ -5,6 +5,7 @@ import { callerOf } from '../../../adapters/http/authenticate.ts';
 import { apiRefusals } from '../../../adapters/http/refusals.ts';
 import { Id, Words } from '../../../adapters/http/schemas.ts';
 import type { Server } from '../../../adapters/http/server.ts';
+import { requireUsersScope } from '../../../adapters/http/users-scope.ts';
 import type { Jobs } from '../jobs.ts';
 import { StepPrompt } from './prompts.schemas.ts';
 
@@ -15,7 +16,7 @@ const schema = {
   summary: 'Get what a call of a model was sent',
   description:
     "The body as the provider got it, without credentials and with the ids of files in place of their bytes, where it is kept: with KEEP_PROMPTS or the organization's own setting, and keep_prompts of the agent. " +
-    'It has messages, memories and results of tools.',
+    'It has messages, memories and profiles of users, and results of tools. Needs the scope memories or user-data.',
   params: Type.Object({
     jobId: { ...Id, description: 'The id of the job.' },
     step: Type.String({ description: 'The number of the step.' }),
@@ -28,7 +29,7 @@ const schema = {
   }),
   response: {
     200: StepPrompt,
-    ...apiRefusals('not_found', 'validation_error'),
+    ...apiRefusals('not_found', 'validation_error', 'insufficient_scope'),
   },
 };
 
@@ -37,6 +38,7 @@ export function promptRoutes(server: Server, jobs: Jobs) {
   const onRequest = async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
     await jobs.find(callerOf(request).organizationId, jobId);
+    requireUsersScope(request);
   };
   server.get('/api/jobs/:jobId/steps/:step/prompt', { onRequest, schema }, ({ params, query }) =>
     jobs.prompt(params.jobId, stepOf(params.step), query.as ?? 'whole'),

@@ -1,7 +1,7 @@
 /** The scopes that reach what agents keep of users; any key reaches the agents' own memories. */
 import type { FastifyRequest } from 'fastify';
-import { callerOf } from '../../adapters/http/authenticate.ts';
 import { hasScopes, requireScopes } from '../../kernel/caller.ts';
+import { callerOf } from './authenticate.ts';
 
 const usersScopes = ['memories', 'user-data'];
 
