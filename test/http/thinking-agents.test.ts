@@ -213,7 +213,7 @@ describe('the tokens of a tree of agents', () => {
       skills: ['text/*'],
     });
     await team.put('/api/agents/thinker', { agents: ['researcher'] });
-    const heavy = { prompt: 3_000, completion: 500 };
+    const heavy = { prompt: 1_500, completion: 270 };
     const count = { name: 'text__word-count__v1_0', input: { text: 'a b' } };
     small.provider.script((request) => {
       if (request.system.startsWith('You are lead.')) {
@@ -228,9 +228,9 @@ describe('the tokens of a tree of agents', () => {
           usage,
         };
       }
-      // Each task takes six turns: 21,000 of the 48,000 tokens that the four have together.
+      // Each task takes ten turns: 17,700 of the 48,000 tokens that the four have together.
       const turns = request.messages.filter(({ role }) => role === 'assistant').length;
-      return turns < 5 ? { toolCalls: [count], usage: heavy } : { text: 'Found.', usage: heavy };
+      return turns < 9 ? { toolCalls: [count], usage: heavy } : { text: 'Found.', usage: heavy };
     });
 
     const job = await team.task('Go');

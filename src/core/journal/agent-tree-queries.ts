@@ -19,26 +19,26 @@ export async function listJobsAbove({ kysely }: Handle, jobId: string): Promise<
   return rows;
 }
 
-/** The tokens of the tree of agents at whose top a job is. */
-export interface TreeUse {
-  /** Jobs of other agents in it. */
-  readonly jobs: number;
+/** The tokens of a branch of a tree of agents: of a job that the top has started for another agent, with those below it. */
+export interface BranchUse {
+  /** The first job of the branch; null for the top's own calls. */
+  readonly branch: string | null;
+  /** Whether that job has not ended. */
+  readonly isOpen: boolean;
   /** Reported, and estimated in the place of what was not. */
   readonly used: number;
   /** Reserved by calls under way. */
   readonly held: number;
-  /** The oldest job that the top has started for another agent and that has not ended; null without any. */
-  readonly oldest: string | null;
 }
 
 /**
- * The tokens of all calls of a job and of the jobs of other agents below it, with what these have started. A job that the
- * run's own code started has the same agent and is no part of it.
+ * The tokens of all calls of a job and of the jobs of other agents below it, with what these have started, the oldest branch
+ * first. A job that the run's own code started has the same agent and is no part of it.
  */
 export async function readTreeUse(
   { kysely, dialect }: Handle,
   { id, agent_id }: JobAndAgent,
-): Promise<TreeUse> {
+): Promise<BranchUse[]> {
   // Each way keeps the planner from walking through all jobs, as in `src/core/jobs/families.store.ts`.
   const children =
     dialect === 'sqlite'
@@ -46,28 +46,24 @@ export async function readTreeUse(
       : sql`cross join lateral (select id from jobs where parent_job_id = tree.id) as child`;
   const steps =
     dialect === 'sqlite'
-      ? sql`cross join job_steps as step on step.job_id = job.id`
-      : sql`cross join lateral (select * from job_steps where job_id = job.id) as step`;
-  const { rows } = await sql<
-    { [K in Exclude<keyof TreeUse, 'oldest'>]: number | string | null } & Pick<TreeUse, 'oldest'>
-  >`
-    with recursive tree(id) as (
-      select id from jobs where parent_job_id = ${id} and agent_id <> ${agent_id}
-      union all select child.id from tree ${children}
+      ? sql`left join job_steps as step on step.job_id = job.id and kind in ('model', 'summary')`
+      : sql`left join lateral (select * from job_steps where job_id = job.id and kind in ('model', 'summary')) as step on true`;
+  const { rows } = await sql<{ [K in keyof BranchUse]: number | string | null }>`
+    with recursive tree(id, branch, open) as (
+      select id, id, case when status in ('queued', 'active', 'waiting') then 1 else 0 end
+      from jobs where parent_job_id = ${id} and agent_id <> ${agent_id}
+      union all select child.id, tree.branch, tree.open from tree ${children}
     )
-    select (select count(*) from tree) as jobs,
-      (select min(id) from jobs where parent_job_id = ${id} and agent_id <> ${agent_id}
-        and status in ('queued', 'active', 'waiting')) as oldest,
-      sum(case when status = 'active' then 0 else
-        coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) + estimated end) as used,
-      sum(case when status = 'active' then reserved else 0 end) as held
-    from (select id from tree union all select cast(${id} as text)) as job ${steps}
-    where kind in ('model', 'summary')`.execute(kysely);
-  const [use] = rows;
-  return {
-    jobs: Number(use?.jobs ?? 0),
-    used: Number(use?.used ?? 0),
-    held: Number(use?.held ?? 0),
-    oldest: use?.oldest ?? null,
-  };
+    select branch, open as "isOpen",
+      sum(case when step.status = 'active' then 0 else
+        coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) + coalesce(estimated, 0) end) as used,
+      sum(case when step.status = 'active' then reserved else 0 end) as held
+    from (select id, branch, open from tree union all select cast(${id} as text), null, 0) as job ${steps}
+    group by branch, open order by branch`.execute(kysely);
+  return rows.map(({ branch, isOpen, used, held }) => ({
+    branch: branch as string | null,
+    isOpen: Number(isOpen) === 1,
+    used: Number(used ?? 0),
+    held: Number(held ?? 0),
+  }));
 }

@@ -4,13 +4,13 @@
  * as with a budget.
  */
 import type { Handle } from '../../adapters/database/database.ts';
-import { type JobAndAgent, readTreeUse } from '../journal/agent-tree-queries.ts';
+import { type BranchUse, type JobAndAgent, readTreeUse } from '../journal/agent-tree-queries.ts';
 import type { BudgetState } from '../usage/reservation-rule.ts';
 
 /** The share of the tokens for the agents below the root: the root needs the rest to report their results. */
 const shareBelow = 0.8;
-/** Of what is left, the part that later tasks leave to the first one that has not ended, so that this one can finish. */
-const shareOfFirst = 0.5;
+/** Of the tokens of all tasks that have not ended, the part of those after the first one, so that this one can finish. */
+const shareOfLater = 0.5;
 
 /** The place of a job in a tree of agents. */
 export interface TreePlace {
@@ -34,12 +34,19 @@ export async function treeState(
   treeTokensMax: number,
   { top, branch }: TreePlace,
 ): Promise<BudgetState[]> {
-  const { jobs, used, held, oldest } = await readTreeUse(db, top);
-  if (jobs === 0) return [];
+  const branches = await readTreeUse(db, top);
+  if (branches.length === 1) return [];
   const below = Math.floor(treeTokensMax * shareBelow);
-  const isFirst = branch === oldest || oldest === null;
-  const left = Math.max(0, below - used);
-  const limitBelow = isFirst ? below : below - Math.floor(left * shareOfFirst);
-  const limit = branch === null ? treeTokensMax : limitBelow;
-  return [{ owner: { kind: 'tree', id: top.id }, period: null, unit: 'tokens', limit, used, held }];
+  const owner = { kind: 'tree', id: top.id } as const;
+  const stateOf = (limit: number, some: readonly BranchUse[]): BudgetState => {
+    const sum = (what: 'used' | 'held') => some.reduce((all, one) => all + one[what], 0);
+    return { owner, period: null, unit: 'tokens', limit, used: sum('used'), held: sum('held') };
+  };
+  const whole = stateOf(branch === null ? treeTokensMax : below, branches);
+  const open = branches.filter(({ isOpen }) => isOpen);
+  const [first, ...later] = open;
+  if (branch === null || first === undefined || first.branch === branch) return [whole];
+  // What the others have used is fixed while they wait for the open ones, and so is the share of the later ones.
+  const shared = below - whole.used + stateOf(0, open).used;
+  return [whole, stateOf(Math.floor(Math.max(0, shared) * shareOfLater), later)];
 }
