@@ -240,3 +240,34 @@ test('a conversation that another process has moved on makes no second job', asy
   expect(await database.write((tx) => moveForming(tx, due, through))).toBe(true);
   expect(await database.write((tx) => moveForming(tx, due, through))).toBe(false);
 });
+
+test('a part of a conversation in which the user says nothing is passed over', async () => {
+  const thinker = await newThinker(world.platform, { memory_formation: { quiet_seconds: 86_400 } });
+  world.provider.script(forming(() => ({ remember: [], forget: [] })));
+  const { conversation_id } = await thinker.task('Once.', {}, ada);
+  const messages = await thinker.messages(conversation_id);
+  const mark = async (fields?: { forms_at: number; formed_through: string }) => {
+    const { kysely } = world.platform.database.read;
+    const of = ['id', '=', conversation_id] as const;
+    if (fields) {
+      await world.platform.database.write((tx) =>
+        tx.kysely
+          .updateTable('conversations')
+          .set(fields)
+          .where(...of)
+          .execute(),
+      );
+    }
+    return kysely
+      .selectFrom('conversations')
+      .select(['forms_at', 'formed_through'])
+      .where(...of)
+      .executeTakeFirstOrThrow();
+  };
+  await mark({ forms_at: 1, formed_through: messages[0].id });
+
+  await waitFor(async () => (await mark()).forms_at === null, { describe: 'it is passed over' });
+
+  expect((await mark()).formed_through).toBe(messages.at(-1).id);
+  expect((await thinker.get(`/api/jobs?${formed}`)).body.total).toBe(0);
+});

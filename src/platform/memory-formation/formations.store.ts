@@ -74,11 +74,11 @@ export type Said = Awaited<ReturnType<typeof listSaid>>[number];
 export async function moveForming(
   tx: Transaction,
   { id, forms_at, formed_through: before }: DueConversation,
-  next: { readonly formsAt: number | null; readonly through?: string },
+  next: { readonly formsAt: number | null; readonly through: string | null },
 ): Promise<boolean> {
   const moved = await tx.kysely
     .updateTable('conversations')
-    .set({ forms_at: next.formsAt, formed_through: next.through ?? before })
+    .set({ forms_at: next.formsAt, formed_through: next.through })
     .where('id', '=', id)
     .where('forms_at', '=', forms_at)
     .where(sql<boolean>`coalesce(formed_through, '') = ${before ?? ''}`)

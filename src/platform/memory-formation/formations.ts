@@ -4,7 +4,7 @@
  * its turn, is retried, charged to the same budgets and shown as others are. Each message is part of one job, because
  * the transaction that accepts the job moves the conversation's mark.
  */
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Database } from '../../adapters/database/database.ts';
 import { formationOf, type MemoryFormation, profileOf } from '../../core/agents/agent-rows.ts';
 import type { Context } from '../../core/context/context.ts';
 import { envelopeOf } from '../../core/events/events.ts';
@@ -28,10 +28,8 @@ import { type Span, spanOf } from './span.ts';
 /** Conversations handled in one call, and messages read of one. */
 const batchMax = 50;
 const messagesMax = 100;
-/** Until a conversation that cannot be read now is tried again. */
+/** Until a conversation is tried again that cannot be read now, or whose earlier job has not ended. */
 const againMs = 60_000;
-/** Until one is tried again whose earlier job has not ended. */
-const unendedMs = 2_000;
 
 export class MemoryFormations {
   readonly #database: Database;
@@ -58,6 +56,10 @@ export class MemoryFormations {
       } catch (err) {
         if (isUnavailable(err)) throw err;
         if (err instanceof GoneOn) continue;
+        if (err instanceof Unended) {
+          await this.#move(conversation, this.#clock.now() + againMs);
+          continue;
+        }
         const subject = { err, conversation_id: conversation.id };
         this.#log.error(subject, 'the memories of a conversation could not be formed');
         await this.#move(conversation, this.#clock.now() + againMs);
@@ -75,6 +77,10 @@ export class MemoryFormations {
     const said = await listSaid(this.#database.read, conversation, messagesMax);
     const span = spanOf(said, conversation.formed_through === null);
     if (span === null) return this.#move(conversation, null);
+    const { through } = span;
+    const isWhole = said.length < messagesMax && span.isWhole;
+    const formsAt = isWhole ? null : this.#clock.now();
+    if (span.messages.length === 0) return this.#move(conversation, formsAt, through);
     const rights = rightsOfModel(agent.memory, span.userId !== null);
     if (rights === 'off' || rights === 'read') return this.#move(conversation, null);
     const starter = {
@@ -88,8 +94,12 @@ export class MemoryFormations {
     if ('code' in readiness) return this.#refuse(conversation, span, readiness);
     const profileBytes = span.userId === null ? undefined : profileOf(agent)?.max_bytes;
     const work = workOf(conversation, span, readiness, setting, profileBytes);
-    const isWhole = said.length < messagesMax && span.isWhole;
-    await this.#database.write((tx) => this.#accept(tx, conversation, work, span, isWhole));
+    await this.#database.write(async (tx) => {
+      // First, because the end of a run also locks a conversation before the counts that an acceptance changes.
+      if (!(await moveForming(tx, conversation, { formsAt, through }))) throw new GoneOn();
+      const [acceptance] = await this.#slices.acceptor.acceptWithin(tx, [work]);
+      if (acceptance?.kind === 'skipped') throw new Unended();
+    });
   }
 
   async #agentOf({ organization_id, agent_id, created_at }: DueConversation) {
@@ -99,24 +109,6 @@ export class MemoryFormations {
       if (error instanceof PlatformError && error.code === 'not_found') return undefined;
       throw error;
     }
-  }
-
-  async #accept(
-    tx: Transaction,
-    conversation: DueConversation,
-    work: WorkRequest,
-    { through }: Span,
-    isWhole: boolean,
-  ): Promise<void> {
-    const now = this.#clock.now();
-    const [acceptance] = await this.#slices.acceptor.acceptWithin(tx, [work]);
-    if (acceptance?.kind === 'skipped') {
-      await moveForming(tx, conversation, { formsAt: now + unendedMs });
-      return;
-    }
-    const formsAt = isWhole ? null : now;
-    if (await moveForming(tx, conversation, { formsAt, through })) return;
-    throw new GoneOn();
   }
 
   /** A job that could not be started: of a paused agent it is tried again, else what was said is passed over. */
@@ -132,13 +124,20 @@ export class MemoryFormations {
     });
   }
 
-  async #move(conversation: DueConversation, formsAt: number | null): Promise<void> {
-    await this.#database.write((tx) => moveForming(tx, conversation, { formsAt }));
+  async #move(
+    conversation: DueConversation,
+    formsAt: number | null,
+    through: string | null = conversation.formed_through,
+  ): Promise<void> {
+    await this.#database.write((tx) => moveForming(tx, conversation, { formsAt, through }));
   }
 }
 
 /** Another process was first, or a run has ended in the conversation meanwhile: the job is not accepted. */
 class GoneOn extends Error {}
+
+/** The job before it of the conversation has not ended: the mark stays. */
+class Unended extends Error {}
 
 function workOf(
   { id, organization_id, agent_id }: DueConversation,

@@ -25,7 +25,7 @@ export interface Span {
   readonly apiKeyId: string;
 }
 
-/** As many messages as fit, of those of one user; null where the user has said nothing. */
+/** As many messages as fit, of those of one user; none where the user has said nothing among them. Null without any. */
 export function spanOf(said: readonly Said[], isNewestFirst: boolean): Span | null {
   const ordered = isNewestFirst ? said.toReversed() : said;
   const last = ordered.at(-1);
@@ -45,10 +45,11 @@ export function spanOf(said: readonly Said[], isNewestFirst: boolean): Span | nu
     const role = row.role === 'user' ? 'user' : 'assistant';
     messages.push({ id: row.id, role, content });
   }
-  if (!messages.some(({ role }) => role === 'user')) return null;
+  const isSaid = messages.some(({ role }) => role === 'user');
   const { user_id: userName, api_key_id: apiKeyId } = last;
   const isWhole = through === last.id;
-  return { messages, through, isWhole, userId: user, userName, apiKeyId };
+  const formed = isSaid ? messages : [];
+  return { messages: formed, through, isWhole, userId: user, userName, apiKeyId };
 }
 
 function textOf({ content, data, role, task_field }: Said): string {
