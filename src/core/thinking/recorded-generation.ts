@@ -83,7 +83,7 @@ export interface RecordedGeneration {
   readonly cuts: ReadonlyMap<string, number>;
   /** Tools that were called and have not answered, by call id. */
   readonly open: ReadonlyMap<string, PlannedTool>;
-  /** The memory changes of its tools, in order. */
+  /** The memory changes of its tools and guards, in the order of their steps. */
   readonly memory: readonly MemoryChange[];
   /** The automatically recalled memories of its prompt, as JSON; null for none. */
   readonly recalled: string | null;
@@ -108,7 +108,7 @@ export function readGeneration(
   const open = new Map<string, PlannedTool>();
   const held: HeldMessage[] = [];
   const guards = rows.filter(({ kind }) => kind === 'guard');
-  const memory = guards.flatMap(memoryOf);
+  const memory = rows.filter(({ kind }) => kind === 'guard' || kind === 'tool').flatMap(memoryOf);
   let turns = 0;
   let summary: Summary | null = null;
   const messageOf = <M extends DialogueMessage | Summary>({
@@ -154,7 +154,6 @@ export function readGeneration(
       messages.push(message);
       const planned = { n: tool.n, call: toolCall, name: tool.name };
       if (isResultHeld) held.push({ n: tool.n, message, tool: planned });
-      memory.push(...memoryOf(tool));
     }
     messages.push(...(steered.get(call.turn) ?? []));
   }

@@ -13,8 +13,9 @@ import { similarity } from '../memories/codes.ts';
 const toolsMax = 2_000;
 /** How long a search waits for the vectors of tools. */
 const waitMs = 5_000;
-/** Bytes of all vectors that are kept; the oldest are dropped first. */
+/** Bytes of all vectors that are kept, and of what keeps one; those that no search has used for the longest are dropped first. */
 const keptBytesMax = 64 * 1024 * 1024;
+const entryBytes = 200;
 /** Tools that a search finds by their meaning. */
 const nearMax = 100;
 
@@ -63,7 +64,7 @@ export class ToolMeaning {
     const agent = agentKey(owning);
     const before = this.#making.get(agent);
     if (before !== undefined) return before;
-    const missing = tools.filter(({ key }) => !this.#vectors.has(key));
+    const missing = tools.filter(({ key }) => !this.#use(key));
     if (missing.length === 0) return Promise.resolve();
     const made = this.#makeOf(embedder, owning, missing)
       // The search goes on by words; the embedder has logged why.
@@ -82,16 +83,29 @@ export class ToolMeaning {
     }
   }
 
-  #keep(key: string, vector: Float32Array | null): void {
+  /** Puts what is kept of a text last; returns whether it is kept. */
+  #use(key: string): boolean {
+    const vector = this.#vectors.get(key);
+    if (vector === undefined) return false;
+    this.#vectors.delete(key);
     this.#vectors.set(key, vector);
-    this.#bytes += vector?.byteLength ?? 0;
+    return true;
+  }
+
+  #keep(key: string, vector: Float32Array | null): void {
+    // Another agent of the organization may have made it meanwhile.
+    if (this.#use(key)) return;
+    this.#vectors.set(key, vector);
+    this.#bytes += bytesOf(vector);
     for (const [oldest, dropped] of this.#vectors) {
       if (this.#bytes <= keptBytesMax) break;
       this.#vectors.delete(oldest);
-      this.#bytes -= dropped?.byteLength ?? 0;
+      this.#bytes -= bytesOf(dropped);
     }
   }
 }
+
+const bytesOf = (vector: Float32Array | null) => entryBytes + (vector?.byteLength ?? 0);
 
 interface KeyedTool extends Described {
   readonly key: string;

@@ -421,7 +421,8 @@ describe('a call', () => {
 
   test('of the memory, or of a file, is parsed', () => {
     const remembered = { content: 'x', tag: 't' };
-    expect(box.read(call('remember', remembered))).toEqual({
+    const forged = { ...remembered, source: { conversation_id: 'a', message_id: 'b' } };
+    expect(box.read(call('remember', forged))).toEqual({
       kind: 'memory',
       verb: 'remember',
       payload: remembered,

@@ -255,7 +255,9 @@ function categoriesOf(tools: readonly SkillTool[]): Map<string, number> {
 /** A call of one of the platform's own tools. */
 function useOfOwn(name: string, given: Record<string, unknown>): ToolUse {
   if (isMemoryVerb(name)) {
-    return { kind: 'memory', verb: name, payload: name === 'forget' ? given['id'] : given };
+    // The platform alone says of which message a memory was formed.
+    const { source: _, ...own } = given;
+    return { kind: 'memory', verb: name, payload: name === 'forget' ? given['id'] : own };
   }
   if (name === resultOffer.name) return useOfResult(given);
   if (isFindTool(name)) return useOfFind(given);

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import type { StepOfGeneration } from '../journal/step-queries.ts';
+import { readGeneration } from './recorded-generation.ts';
+
+test('changes of the memory by tools and guards are in the order of their steps', () => {
+  const step = (n: number, kind: string, change?: object) =>
+    ({
+      ...{ n, kind, turn: 1, status: 'completed', call_id: `call_${n}`, guard: null },
+      ...{ message_id: kind === 'guard' ? null : `${n}`, attempt: 1, estimated: 0, cost: null },
+      memory: change === undefined ? null : JSON.stringify([change]),
+    }) as unknown as StepOfGeneration;
+  const [kept, dropped] = [{ remembered: { id: 'a' } }, { forgotten: 'a' }];
+  const rows = [step(1, 'model'), step(2, 'tool', kept), step(3, 'guard', dropped)];
+  const message = { role: 'assistant', text: '', toolCalls: [{ id: 'call_2' }] };
+  const result = { role: 'tool', callId: 'call_2', text: '' };
+  const data = new Map(Object.entries({ 1: JSON.stringify(message), 2: JSON.stringify(result) }));
+
+  expect(readGeneration(rows, data, 1).memory).toEqual([kept, dropped]);
+});
