@@ -573,6 +573,25 @@ test('a trial has guards that are not saved', async () => {
   );
 });
 
+test('a trial without the guards of its agent is not repeated without the scope approvals', async () => {
+  const thinker = await newGuarded([watching('message')], { skills: [] });
+  world.provider.script(() => ({ fault: { status: 400 } }));
+  const trial = { input: { task: 'NO' }, agent: { guards: [] } };
+  const begun = await thinker.post('/api/agents/thinker/trials', trial);
+  await thinker.jobIn(begun.body.job_id, 'failed');
+  const repeatedBy = async (scopes: string[]) => {
+    const { post } = await newTenant(world.platform, {
+      organization_id: thinker.organization,
+      scopes,
+    });
+    return post(`/api/jobs/${begun.body.job_id}/retry`);
+  };
+
+  const scopes = ['agent', 'guards'];
+  expectRefusal(await repeatedBy(scopes), 403, 'insufficient_scope');
+  expect((await repeatedBy([...scopes, 'approvals'])).status).toBe(202);
+});
+
 describe('guards are refused', () => {
   test.each([
     ['guards.0.skill', [{ skill: 'no/v1.0/such', on: ['answer'] }]],

@@ -2,6 +2,7 @@
 
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
+import type { AgentFields } from '../agents/agent-rows.ts';
 import { userNameIn } from '../agents/instruction-values.ts';
 import type { Context } from '../context/context.ts';
 import { jobsOnRecord, resumedFrom } from '../journal/taken-over.ts';
@@ -44,8 +45,10 @@ export async function retryJob(
     // An agent does not continue a conversation that a deleted agent of the same id began.
     await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
   }
-  // A trial again.
-  if (job.agent_overrides !== null) await agents.requireWritable(caller, job.agent_id);
+  if (job.agent_overrides !== null) {
+    const fields = JSON.parse(job.agent_overrides) as AgentFields;
+    await agents.requireOverridable(caller, job.agent_id, fields);
+  }
   if (job.status !== 'failed' && job.status !== 'cancelled') {
     throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
   }
