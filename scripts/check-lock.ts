@@ -5,7 +5,7 @@
  * for it. Also refuses recorded download addresses, which would tie an install to one registry.
  *
  * `npm ci --dry-run`, which writes nothing, compares the versions, on the platform that this runs on. To ask it for
- * each of the others takes npm half a second more for each.
+ * each of the others takes npm half a second more for each. `npm ls` compares them with the overrides, too.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ const faults = (['.', ...toolFolders] as const).flatMap((folder) => {
   ) as {
     readonly packages: Packages;
   };
-  const found = [...recordedAddresses(packages), ...missingPackages(packages), ...refusal(folder)];
+  const found = [...recordedAddresses(packages), ...missingPackages(packages), ...refusals(folder)];
   return found.map((fault) => `${folder}: ${fault}`);
 });
 for (const fault of faults) console.error(fault);
@@ -74,16 +74,18 @@ function isThere(packages: Packages, path: string, name: string): boolean {
   }
 }
 
-function refusal(folder: '.' | ToolFolder): string[] {
+function refusals(folder: '.' | ToolFolder): string[] {
+  const list = ['ls', '--all', '--package-lock-only'];
   // These were installed with this lock.
-  if (folder !== '.' && hasTools(folder)) return [];
-  const args = ['ci', '--dry-run'];
-  const run = spawnSync('npm', args, {
-    cwd: join(root, folder),
-    encoding: 'utf8',
-    timeout: timeoutMs,
+  const runs = folder !== '.' && hasTools(folder) ? [list] : [list, ['ci', '--dry-run']];
+  return runs.flatMap((args) => {
+    const run = spawnSync('npm', args, {
+      cwd: join(root, folder),
+      encoding: 'utf8',
+      timeout: timeoutMs,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    if (run.status === 0) return [];
+    return [`npm ${args.join(' ')} failed:\n${run.stderr || (run.error?.message ?? '')}`];
   });
-  return run.status === 0
-    ? []
-    : [`npm ${args.join(' ')} failed:\n${run.stderr || (run.error?.message ?? '')}`];
 }
