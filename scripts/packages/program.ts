@@ -51,7 +51,7 @@ export async function stageProgram(platform: string): Promise<void> {
       entryFileNames: '[name].js',
       chunkFileNames: 'src/chunks/[name]-[hash].js',
     },
-    plugins: [traces(), startAlone(), withoutPrettier()],
+    plugins: [traces(), startAlone()],
   });
   const run = await writeBundle({
     program: root,
@@ -93,15 +93,6 @@ function startAlone(): Plugin {
       handler: (id, importer) =>
         importer === join(root, 'src/main.ts') ? { id, external: true } : null,
     },
-  };
-}
-
-/** `skillwright types` formats nothing, and the compiler of schemas loads the formatter, 11 MB, all the same. */
-function withoutPrettier(): Plugin {
-  return {
-    name: 'without-prettier',
-    resolveId: { filter: { id: /^prettier$/ }, handler: () => '\0prettier' },
-    load: { filter: { id: /^\0prettier$/ }, handler: () => 'export const format = undefined;' },
   };
 }
 

@@ -3,7 +3,7 @@
  * platform, so nothing in them may become code: no text ends a comment, no reference leads out of its schema.
  */
 import type { Client } from '@skillwright/client';
-import { compile, type JSONSchema } from 'json-schema-to-typescript';
+import { compile, type JSONSchema } from 'json-schema-to-typescript-lite';
 
 /** A larger schema is `unknown`. */
 const schemaCharsMax = 256 * 1024;
@@ -116,8 +116,6 @@ async function typeOf(schema: unknown, name: string): Promise<string> {
     return await compile(rest as JSONSchema, name, {
       // A misspelt field of an input is an error, unless the schema says that it takes others.
       additionalProperties: !isObject(rest['properties']),
-      bannerComment: '',
-      format: false,
       $refOptions: { resolve: { external: false, file: false, http: false } },
     });
   } catch {
