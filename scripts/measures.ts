@@ -1,9 +1,10 @@
 /**
- * `node scripts/measures.ts`: figures of the structure of `src`, in all and by zone, each with its limit. Fails where a
- * figure is over its limit. `--lower` writes the limits down to the present figures.
+ * `node scripts/measures.ts`: figures of the structure of `src`, in all and by zone, and the weight of what `npm ci`
+ * installs, each with its limit. Fails where a figure is over its limit. `--lower` writes the limits down to the present figures.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { measurePackages } from './measures/packages.ts';
 import { type Executed, measureRequests } from './measures/requests.ts';
 import { type LostCall, measureSources, type SourceFileMeasures } from './measures/source.ts';
 
@@ -57,6 +58,7 @@ function limitedFigures(): Record<string, number> {
     'spreads of an object literal': sum('spreads'),
     'factories called once': sources.factoriesCalledOnce,
     'runtime dependencies': Object.keys(dependencies).length,
+    'megabytes of packages': measurePackages(root),
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * `npm install` and `npm ci` in a checkout run this: it removes what nothing reads, 140 MB, and builds the console and the
+ * `npm install` and `npm ci` in a checkout run this: it removes what nothing reads, 160 MB, and builds the console and the
  * bundle of the program, one after the other, because the bundler takes five times the memory of the platform. Plain JavaScript,
  * because npm may run it with an older Node. Never fails an installation: a start builds the console if it is missing, and runs the sources.
  */
@@ -10,6 +10,13 @@ import { join } from 'node:path';
 
 const oldestNode = 26;
 const modules = join(import.meta.dirname, '../node_modules');
+/** The largest tests and guides of packages, 16 MB. */
+const guidesAndTests = [
+  '@mixmark-io/domino/test',
+  '@base-ui/react/docs',
+  'bintrees/test',
+  'fastify/test',
+];
 
 /** Headers, manuals and symbols, half of the package that is Node: 97 MB, 65 of them in 2,800 files. */
 function slimNode() {
@@ -58,6 +65,9 @@ function isInstalled(name) {
 try {
   slimNode();
   removeMaps(modules);
+  for (const folder of guidesAndTests) {
+    rmSync(join(modules, folder), { recursive: true, force: true });
+  }
 } catch (error) {
   console.error(`Parts of node_modules that nothing reads remain: ${error.message}`);
 }

@@ -1,0 +1,22 @@
+/** How much of the disk the packages of a checkout take. */
+import { lstatSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What a file takes of the disk is a multiple of it. */
+const blockBytes = 4_096;
+
+/** Megabytes, of 2^20 bytes each, in `node_modules`, without what programs keep there. */
+export function measurePackages(root: string): number {
+  return Math.round(bytesOf(join(root, 'node_modules')) / 2 ** 20);
+}
+
+function bytesOf(directory: string): number {
+  const sizes = readdirSync(directory, { withFileTypes: true })
+    .filter((entry) => entry.name !== '.cache' && !entry.isSymbolicLink())
+    .map((entry) => {
+      const path = join(directory, entry.name);
+      if (entry.isDirectory()) return bytesOf(path);
+      return Math.ceil(lstatSync(path).size / blockBytes) * blockBytes;
+    });
+  return sizes.reduce((sum, size) => sum + size, blockBytes);
+}
