@@ -1,6 +1,13 @@
 /** The bytes of files, which are no JSON. */
 import type { components } from './generated/schema.ts';
-import { type CallOptions, type RequestsDeps, sendOnce, withRetries } from './requests.ts';
+import {
+  type CallOptions,
+  type RequestsDeps,
+  readJson,
+  sendOnce,
+  whole,
+  withRetries,
+} from './requests.ts';
 import { within } from './retries.ts';
 
 /** The least time for one request that carries bytes, in milliseconds. */
@@ -35,10 +42,12 @@ export function fileTransfers(deps: RequestsDeps): FileTransfers {
           bytes: data instanceof Blob ? data : new Blob([data as string]),
           headers: { ...(userId === undefined ? {} : { 'x-user-id': userId }), ...headers },
           signal,
+          // A process takes some uploads at a time, and refuses further ones before their bytes.
+          mayBeRefused: true,
         };
         return await withRetries(deps, request, async () => {
           const response = await sendOnce(deps, request, timeoutOf(deps));
-          return (await response.json()) as components['schemas']['File'];
+          return (await readJson(response)) as components['schemas']['File'];
         });
       });
     },
@@ -54,7 +63,7 @@ export function fileTransfers(deps: RequestsDeps): FileTransfers {
         };
         return await withRetries(deps, request, async () => {
           const response = await sendOnce(deps, request, timeoutOf(deps));
-          return new Uint8Array(await response.arrayBuffer());
+          return new Uint8Array(await whole(response.arrayBuffer()));
         });
       });
     },

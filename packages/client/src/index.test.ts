@@ -430,10 +430,41 @@ test('files are sent and read as their bytes, and a refusal for now is sent agai
 });
 
 test('a file that may have been kept is not sent again after a fault', async () => {
-  const { client, calls } = clientOf([fault()]);
+  const broken = () => refusal(503, 'service_unavailable');
+  const { client, calls } = clientOf([fault(), broken()]);
 
   const failed = await settled(client.files.upload(new Blob(['x'])));
+  const refused = await settled(client.files.upload(new Blob(['x'])));
 
   expect(failed).toMatchObject({ code: 'unreachable' });
-  expect(calls).toHaveLength(1);
+  expect(refused).toMatchObject({ status: 503 });
+  expect(calls).toHaveLength(2);
+});
+
+test('a file is sent again where the platform has no place for it now', async () => {
+  const full = () => refusal(503, 'service_unavailable', { 'retry-after': '1' });
+  const { client, calls } = clientOf([full(), full(), Response.json({ id: 'f1' })]);
+
+  const kept = await settled(client.files.upload(new Blob(['x'])));
+
+  expect(kept).toEqual({ id: 'f1' });
+  expect(calls.map(({ body }) => body)).toEqual(['x', 'x', 'x']);
+});
+
+test('the bytes of a file are read again where they broke off', async () => {
+  const breaking = () =>
+    new Response(
+      new ReadableStream({
+        start: (bytes) => bytes.enqueue(new Uint8Array([1])),
+        pull: (bytes) => bytes.error(new TypeError('terminated')),
+      }),
+    );
+  const whole = new Response(new Uint8Array([1, 2]));
+  const { client } = clientOf([breaking(), whole, ...Array.from({ length: 4 }, breaking)]);
+
+  const read = await settled(client.files.content('f1'));
+  const failed = await settled(client.files.content('f1'));
+
+  expect(read).toEqual(new Uint8Array([1, 2]));
+  expect(failed).toMatchObject({ name: 'SkillwrightError', code: 'unreachable' });
 });

@@ -50,6 +50,8 @@ export interface ApiRequest {
   readonly credential?: Credential;
   /** Whether a repetition has no second effect; by default that of its method, or of its `idempotency-key`. */
   readonly isSafe?: boolean;
+  /** Whether it is sent again where it was refused for now (503 with Retry-After), too. */
+  readonly mayBeRefused?: boolean;
   /** Ends the request with its own reason. */
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds for which the request is retried, however many attempts fail, in place of `retries`. */
@@ -86,7 +88,7 @@ export async function withRetries<Result>(
       return await attempt(attempts.failed > 0);
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      const pauseMs = mayPass(error, isSafe)
+      const pauseMs = mayPass(error, isSafe || (request.mayBeRefused && isRefusedForNow(error)))
         ? pauseAfterFailure(attempts, error.retryAfterMs)
         : null;
       if (pauseMs === null) throw await withOriginHint(deps, error, signal);
@@ -104,8 +106,11 @@ export function reportRetry(
   retries.onRetry?.({ ...retry, failingForMs: Date.now() - since });
 }
 
+const isRefusedForNow = (error: unknown) =>
+  error instanceof SkillwrightError && error.status === 503 && error.retryAfterMs !== null;
+
 /** Whether the same request may succeed later, and may be sent again. */
-export function mayPass(error: unknown, isSafe: boolean): error is SkillwrightError {
+export function mayPass(error: unknown, isSafe = false): error is SkillwrightError {
   if (!(error instanceof SkillwrightError)) return false;
   const { code, status } = error;
   if (status === 429) return true;
@@ -155,13 +160,7 @@ export async function sendOnce(
 /** The body of an answer, with a fault of the connection as the error of the call. */
 export async function readJson(response: Response): Promise<unknown> {
   if (response.status === 204) return undefined;
-  let text: string;
-  try {
-    text = await response.text();
-  } catch (cause) {
-    if (isAbort(cause)) throw cause;
-    throw new SkillwrightError(`The answer broke off: ${reasonOf(cause)}`, unreachable(cause));
-  }
+  const text = await whole(response.text());
   if (text === '') return undefined;
   try {
     return JSON.parse(text);
@@ -172,6 +171,16 @@ export async function readJson(response: Response): Promise<unknown> {
       status: response.status,
       cause,
     });
+  }
+}
+
+/** What is read of an answer, with a fault of the connection as the error of the call. */
+export async function whole<Body>(reading: Promise<Body>): Promise<Body> {
+  try {
+    return await reading;
+  } catch (cause) {
+    if (isAbort(cause)) throw cause;
+    throw new SkillwrightError(`The answer broke off: ${reasonOf(cause)}`, unreachable(cause));
   }
 }
 
