@@ -172,7 +172,7 @@ describe('a file', () => {
     expect(await listed('?user_id=')).toEqual([own.body.id]);
     expect((await tenant.get('/api/files?limit=1&offset=1')).body).toMatchObject({
       data: [{ id: ofAda.body.id }],
-      total: 2,
+      ...{ total: 2, bytes: 'of Ada'.length + 'of all'.length },
     });
   });
 

@@ -41,8 +41,8 @@ export function fileRoutes(server: Server, files: Files): void {
       ...(job_id !== undefined && { job_id }),
     };
     const page = { limit, offset };
-    const { data, total } = await files.list(callerOf(request).organizationId, filters, page);
-    return { data: data.map(fileView), total, ...page };
+    const { data, ...sums } = await files.list(callerOf(request).organizationId, filters, page);
+    return { data: data.map(fileView), ...sums, ...page };
   });
   const find = (request: FastifyRequest) => {
     const { id } = request.params as { id: string };

@@ -118,6 +118,16 @@ export const uploadSchema = {
     ),
   },
 };
+const FilePage = Type.Object(
+  {
+    ...Paged(File, '').properties,
+    bytes: Type.Integer({ description: 'Bytes of all files of the organization together.' }),
+  },
+  {
+    description: 'A page of files.',
+    examples: [{ data: [], total: 0, bytes: 0, limit: 50, offset: 0 }],
+  },
+);
 export const listSchema = {
   ...operation,
   operationId: 'listFiles',
@@ -127,7 +137,7 @@ export const listSchema = {
     job_id: Type.Optional(FilterText('Files that runs of this job have made.')),
     ...Page.properties,
   }),
-  response: { 200: Paged(File, 'A page of files.'), ...apiRefusals() },
+  response: { 200: FilePage, ...apiRefusals() },
 };
 export const getSchema = {
   ...operation,

@@ -60,27 +60,28 @@ export interface FileFilters {
   readonly job_id?: string;
 }
 
-/** A page of files, newest first. The number of all files is that of the totals. */
+/** A page of files, newest first, and the bytes of all files. The number of all files is that of the totals. */
 export async function listFiles(
   db: Handle,
   organizationId: string,
   { user_id, job_id }: FileFilters,
   page: PageAsked,
-): Promise<{ data: FileRow[]; total: number }> {
+): Promise<{ data: FileRow[]; total: number; bytes: number }> {
   let query = ofOrganization(db, organizationId);
   if (user_id !== undefined) {
     query = query.where('user_id', user_id === null ? 'is' : '=', user_id);
   }
   if (job_id !== undefined) query = query.where('job_id', '=', job_id);
   const isNarrowed = user_id !== undefined || job_id !== undefined;
-  const total = isNarrowed ? await countOf(query) : (await readTotals(db, organizationId)).files;
+  const { files, bytes } = await readTotals(db, organizationId);
+  const total = isNarrowed ? await countOf(query) : files;
   const data = await query
     .selectAll()
     .orderBy('id', 'desc')
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  return { data, total };
+  return { data, total, bytes: Number(bytes) };
 }
 
 export async function insertFile(tx: Transaction, row: FileRow): Promise<void> {

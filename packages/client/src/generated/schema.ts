@@ -7828,6 +7828,8 @@ export interface operations {
                         total: number;
                         limit: number;
                         offset: number;
+                        /** @description Bytes of all files of the organization together. */
+                        bytes: number;
                     };
                 };
             };
