@@ -1,11 +1,12 @@
 /** The chat with an agent: streaming, tools, approvals, unsaved instructions, and what is kept. */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, desktop, dialogOf, phone, startConsole } from '../support/console.ts';
 import {
   answering,
   callingTools,
+  inTurn,
   type ScriptedProvider,
   startScriptedProvider,
 } from '../support/scripted-provider.ts';
@@ -29,7 +30,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
   let world: ConsoleWorld;
   beforeAll(async () => {
     provider = await startScriptedProvider();
-    world = await startConsole({ environment: environmentOf(provider) });
+    const SKILLS_DIR = join(import.meta.dirname, '../fixtures/skills/thinking');
+    world = await startConsole({ environment: { ...environmentOf(provider), SKILLS_DIR } });
     await api('POST', '/api/agents', {
       id: 'harbour',
       name: 'Harbour office',
@@ -72,11 +74,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     await page().setViewportSize(desktop);
   }
 
+  /** A picture of a dot. */
+  const png = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    'base64',
+  );
+
   test('a picture is attached, shown, sent with the message, and shown with it', async () => {
-    const png = Buffer.from(
-      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-      'base64',
-    );
     provider.script(answering('A dot.'));
     await world.open('/agents/harbour');
     const file = (name: string) => ({ name, mimeType: 'image/png', buffer: png });
@@ -96,6 +100,64 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
       { type: 'text', text: 'What is it?' },
     ]);
     await seen('chat-files');
+  });
+
+  test('pictures of tools and of models are shown, and can be saved', async () => {
+    await api('POST', '/api/agents', { id: 'painter', skills: ['thinking/*'] });
+    const puts = [
+      { name: 'plan.png', base64: png.toString('base64') },
+      { name: 'notes.txt', base64: Buffer.from('A dot.').toString('base64') },
+    ];
+    const pictures = [png.toString('base64')];
+    const call = { name: toolNamed('thinking/v1.0/files'), input: { puts } };
+    provider.script(inTurn({ toolCalls: [call] }, { pictures }));
+    await world.open('/agents/painter');
+    await say('Draw a dot.');
+
+    await messages().getByRole('img', { name: 'plan.png' }).waitFor();
+    const made = messages().getByRole('img', { name: /^picture-.+[.]png$/ });
+    await made.waitFor();
+    expect(
+      await messages()
+        .getByText(/^\[picture-/)
+        .count(),
+    ).toBe(0);
+    const saving = page().waitForEvent('download');
+    await messages().getByRole('button', { name: 'notes.txt' }).click();
+    const saved = await saving;
+    expect(saved.suggestedFilename()).toBe('notes.txt');
+    expect(readFileSync(await saved.path(), 'utf8')).toBe('A dot.');
+    await seen('chat-made-files');
+  });
+
+  test('a message waits for its files, and a file of one that was left is not in the next', async () => {
+    const kept = Promise.withResolvers<void>();
+    await page().route('**/api/files?*', async (route) => {
+      await kept.promise;
+      await route.continue();
+    });
+    provider.script(answering('A quay.'));
+    await world.open('/agents/harbour');
+    await say('Which quay?');
+    await messages().getByText('A quay.').first().waitFor();
+    await page().getByRole('button', { name: 'Edit' }).click();
+    const file = { name: 'late.png', mimeType: 'image/png', buffer: png };
+    await page().locator('input[type=file]').setInputFiles([file]);
+    await page().getByText('Files are being sent').waitFor();
+
+    const send = page().getByRole('button', { name: 'Send anew' });
+    expect(await send.isDisabled()).toBe(true);
+    await message().press('Enter');
+    expect(await message().inputValue()).toBe('Which quay?');
+    await page().getByRole('button', { name: 'Leave it' }).click();
+    await page().getByText('Files are being sent').waitFor({ state: 'detached' });
+    const answered = page().waitForResponse((one) => one.url().includes('/api/files?'));
+    kept.resolve();
+    await answered;
+    await page().unroute('**/api/files?*');
+    await say('And which ship?');
+    await messages().getByText('And which ship?').waitFor();
+    expect(await page().getByRole('img', { name: 'late.png' }).count()).toBe(0);
   });
 
   test('an answer streams, is Markdown without HTML, and is told once it is whole', async () => {

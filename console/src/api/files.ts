@@ -40,8 +40,14 @@ export const fileQuery = (id: string) =>
 
 async function pictureOf({ id, media_type, bytes }: KeptFile): Promise<string | null> {
   if (!pictures.test(media_type) || bytes > pictureBytesMax) return null;
+  return await bytesOf(id).then(dataUrlOf, () => null);
+}
+
+/** The bytes of a file. */
+export async function bytesOf(id: string): Promise<Blob> {
   const answer = await fetch(`/api/files/${id}/content`, { headers: consoleHeaders() });
-  return answer.ok ? await dataUrlOf(await answer.blob()) : null;
+  if (!answer.ok) throw new ApiError(answer.status, await answer.json().catch(() => null));
+  return await answer.blob();
 }
 
 function dataUrlOf(blob: Blob): Promise<string> {

@@ -150,9 +150,12 @@ function Room({
     user,
     running,
     onGiven(next) {
-      if (next.task === text.trim()) setText(undefined);
+      // An answer that was asked for again leaves what is being written.
+      if (next.task === text.trim()) {
+        setText(undefined);
+        attached.set([]);
+      }
       setAnew(undefined);
-      attached.set([]);
       onGiven(next);
       stick.toEnd();
       if (next.conversationId === conversationId) return;
@@ -229,6 +232,7 @@ function Room({
         text={text}
         onText={(next) => setText(next === '' ? undefined : next)}
         files={<Attached attached={attached} />}
+        isKeeping={attached.isKeeping}
         onFiles={attached.add}
         onSend={() =>
           anew ? sending.sendAnew(text, attached.ids, anew) : sending.send(text, attached.ids)

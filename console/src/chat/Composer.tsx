@@ -12,6 +12,7 @@ export function Composer({
   text,
   onText,
   files,
+  isKeeping,
   onFiles,
   onSend,
   onSteer,
@@ -28,6 +29,8 @@ export function Composer({
   onText: (text: string) => void;
   /** The files that the message is about. */
   files: ReactNode;
+  /** Whether some of them are being sent, before which the message is not. */
+  isKeeping: boolean;
   /** Called with files that were chosen, dropped or pasted. */
   onFiles: (files: readonly File[]) => void;
   onSend: () => void;
@@ -48,7 +51,12 @@ export function Composer({
   const chooser = useRef<HTMLInputElement>(null);
   const isEmpty = text.trim() === '';
   const isAnswering = state === 'answering' || state === 'stopping';
-  const maySend = (state === 'ready' || isAnswering) && !isClosed && !isEmpty;
+  const maySend = (state === 'ready' || isAnswering) && !isClosed && !isEmpty && !isKeeping;
+  // What is chosen while a message is on its way would be of neither.
+  const takesFiles = state !== 'closed' && state !== 'sending';
+  function takeFiles(chosen: Iterable<File>) {
+    if (takesFiles) onFiles([...chosen]);
+  }
   function onKeyDown(event: KeyboardEvent) {
     // Enter also confirms a word in a Japanese or Chinese input method.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
@@ -61,14 +69,14 @@ export function Composer({
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
         event.preventDefault();
-        onFiles([...event.dataTransfer.files]);
+        takeFiles(event.dataTransfer.files);
       }}
       onSubmit={(event) => {
         event.preventDefault();
         if (maySend) onSend();
       }}
     >
-      {error != null && <Problem error={error} {...(!isEmpty && { retry: onSend })} />}
+      {error != null && <Problem error={error} {...(maySend && { retry: onSend })} />}
       {files}
       <div className="flex items-end gap-2">
         <input
@@ -78,7 +86,7 @@ export function Composer({
           hidden
           aria-label="Files"
           onChange={({ target }) => {
-            onFiles([...(target.files ?? [])]);
+            takeFiles(target.files ?? []);
             // The same file may be chosen again.
             target.value = '';
           }}
@@ -86,7 +94,7 @@ export function Composer({
         <Button
           icon={<Paperclip />}
           aria-label="Attach files"
-          disabled={state === 'closed'}
+          disabled={!takesFiles}
           onClick={() => chooser.current?.click()}
         />
         <label htmlFor={id} className="sr-only">
@@ -104,7 +112,7 @@ export function Composer({
           placeholder="Write a message"
           onChange={({ target }) => onText(target.value)}
           onKeyDown={onKeyDown}
-          onPaste={({ clipboardData }) => onFiles([...clipboardData.files])}
+          onPaste={({ clipboardData }) => takeFiles(clipboardData.files)}
           className="field-sizing-content max-h-48 min-h-8.5 w-full min-w-0 grow resize-none rounded-md border border-line-strong bg-surface px-2.5 py-1.5 leading-relaxed text-ink hover:border-muted disabled:opacity-60"
         />
         {isAnswering && !maySend && (
@@ -118,7 +126,7 @@ export function Composer({
             look="primary"
             icon={<ArrowUp />}
             busy={state === 'sending'}
-            disabled={isEmpty || state === 'closed'}
+            disabled={!maySend}
           >
             {isAnew ? 'Send anew' : 'Send'}
           </Button>

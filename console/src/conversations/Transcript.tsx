@@ -177,6 +177,7 @@ function Statement({
           message={message}
           took={known && { ms: known.step.duration_ms, usage: known.usage }}
         />
+        <Files ids={idsOf(message)} />
         {below}
       </li>
     );
@@ -289,20 +290,33 @@ function Cost({ prompt_tokens, completion_tokens, cost_usd }: Tokens) {
   );
 }
 
+const idsOf = ({ files }: Message) => files.map(({ id }) => id);
+
+/** Whether it only says the names of its pictures, which are shown anyway. */
+const isNamesAlone = ({ content, files }: Message) =>
+  files.length > 0 && content === `[${files.map(({ name }) => name).join(', ')}]`;
+
 function Body({ message }: { message: Message }) {
   const content = contentOf(message);
-  if (content.kind === 'data') return <Json label="Content" value={content.value} />;
+  if (content.kind === 'data') {
+    return (
+      <>
+        <Json label="Content" value={content.value} />
+        <Files ids={idsOf(message)} />
+      </>
+    );
+  }
   return (
     <>
       {content.name && content.name !== 'task' && (
         <p className="mb-0.5 text-xs text-muted">{content.name}</p>
       )}
-      {message.role === 'assistant' ? (
-        <Markdown text={content.text} />
-      ) : (
+      {message.role !== 'assistant' ? (
         <Folded text={content.text} />
+      ) : (
+        isNamesAlone(message) || <Markdown text={content.text} />
       )}
-      <Files ids={content.files ?? []} />
+      <Files ids={content.files ?? idsOf(message)} />
     </>
   );
 }

@@ -8,6 +8,7 @@ import { Button } from '../ui/Button.tsx';
 import { Download, Trash2 } from '../ui/icons.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { NeedsScope } from '../ui/NeedsScope.tsx';
+import { offer } from '../ui/offer.ts';
 import { Page, Section } from '../ui/Page.tsx';
 import { countText } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -102,13 +103,4 @@ function WhatWasErased({ erased }: { erased: Erased }) {
       )}
     </>
   );
-}
-
-/** Has the browser save a file. */
-function offer(file: Blob, name: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(file);
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
