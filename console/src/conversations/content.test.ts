@@ -38,6 +38,7 @@ test.each([
   ['{"task":"When is it open?"}', 'When is it open?'],
   ['{"text":"one\\ntwo \\"three\\" and so', 'one\ntwo "three" and so'],
   ['{"text":"cut within \\u00', 'cut within \\u00'],
+  ['{"task":"What is it?","files":["0199', 'What is it?'],
   ['{"ms":5000}', '{"ms":5000}'],
   ['{"text":"short"}', 'short'],
   ['{"shop":"north","pages":6}', '{"shop":"north","pages":6}'],

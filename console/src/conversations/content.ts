@@ -62,7 +62,8 @@ const tellingLength = 16;
 export function openingWords(opening: string | null | undefined): string {
   const text = opening?.trim() ?? '';
   const [whole = '', value = ''] = /^\{\s*"[^"]*"\s*:\s*"((?:[^"\\]|\\.)*)"?\}?/.exec(text) ?? [];
-  if (value === '' || (value.length < tellingLength && whole !== text)) return text;
+  const isTold = value.length >= tellingLength || whole === text || /^\{"task":"/.test(text);
+  if (value === '' || !isTold) return text;
   try {
     return JSON.parse(`"${value}"`) as string;
   } catch {
