@@ -11,6 +11,7 @@ import {
   parseSearchWith,
   stringifySearchWith,
 } from '@tanstack/react-router';
+import type { ComponentType } from 'react';
 import { addressOf } from './api/organization.ts';
 import { Missing, RouteProblem } from './shell/Missing.tsx';
 import { Shell } from './shell/Shell.tsx';
@@ -41,206 +42,190 @@ const shell = createRoute({
   component: Shell,
   notFoundComponent: Missing,
 });
-const within = { getParentRoute: () => shell } as const;
+/** A page below the shell. `search` are the words that its url may have. */
+const page = <const Path extends string, Name extends string = never>(
+  path: Path,
+  load: () => Promise<ComponentType>,
+  ...search: Name[]
+) =>
+  createRoute({
+    getParentRoute: () => shell,
+    path,
+    validateSearch: words(...search),
+    component: lazyPage(load),
+  });
 
-const overview = createRoute({
-  ...within,
-  path: '/',
-  validateSearch: words('window', 'chart'),
-  component: lazyPage(async () => (await import('./pages/OverviewPage.tsx')).OverviewPage),
-});
-const skills = createRoute({
-  ...within,
-  path: '/skills',
-  validateSearch: words('q'),
-  component: lazyPage(async () => (await import('./pages/SkillsPage.tsx')).SkillsPage),
-});
-const skill = createRoute({
-  ...within,
-  path: '/skills/$category/$version/$name',
-  /** `from` is a job whose input the form begins with. */
-  validateSearch: words('tab', 'from'),
-  component: lazyPage(async () => (await import('./pages/SkillPage.tsx')).SkillPage),
-});
-const connect = createRoute({
-  ...within,
-  path: '/connect',
-  validateSearch: words('client'),
-  component: lazyPage(async () => (await import('./pages/ConnectPage.tsx')).ConnectPage),
-});
-const jobs = createRoute({
-  ...within,
-  path: '/jobs',
-  validateSearch: words(
-    'status',
-    'agent_id',
-    'skill',
-    'trigger_type',
-    'conversation_id',
-    'api_key_id',
-    'user_id',
-    'since',
-  ),
-  component: lazyPage(async () => (await import('./pages/JobsPage.tsx')).JobsPage),
-});
-const job = createRoute({
-  ...within,
-  path: '/jobs/$jobId',
-  validateSearch: words('tab'),
-  component: lazyPage(async () => (await import('./pages/JobPage.tsx')).JobPage),
-});
-const queue = createRoute({
-  ...within,
-  path: '/queue',
-  /** Whose jobs: those of all organizations, or of the page's. */
-  validateSearch: words('of'),
-  component: lazyPage(async () => (await import('./pages/QueuePage.tsx')).QueuePage),
-});
-const approvals = createRoute({
-  ...within,
-  path: '/approvals',
-  validateSearch: words('status', 'agent_id', 'job_id'),
-  component: lazyPage(async () => (await import('./pages/ApprovalsPage.tsx')).ApprovalsPage),
-});
-const approval = createRoute({
-  ...within,
-  path: '/approvals/$approvalId',
-  component: lazyPage(async () => (await import('./pages/ApprovalPage.tsx')).ApprovalPage),
-});
-const conversations = createRoute({
-  ...within,
-  path: '/conversations',
-  validateSearch: words('status', 'agent_id', 'user_id', 'trigger_type'),
-  component: lazyPage(
-    async () => (await import('./pages/ConversationsPage.tsx')).ConversationsPage,
-  ),
-});
-const conversation = createRoute({
-  ...within,
-  path: '/conversations/$conversationId',
-  validateSearch: words(),
-  component: lazyPage(async () => (await import('./pages/ConversationPage.tsx')).ConversationPage),
-});
-const agents = createRoute({
-  ...within,
-  path: '/agents',
-  validateSearch: words('dialog'),
-  component: lazyPage(async () => (await import('./pages/AgentsPage.tsx')).AgentsPage),
-});
-const agent = createRoute({
-  ...within,
-  path: '/agents/$agentId',
-  /** `conversation` is the one that the chat goes on with; the others filter its memories. */
-  validateSearch: words('tab', 'q', 'tag', 'user', 'whose', 'conversation', 'version'),
-  component: lazyPage(async () => (await import('./pages/AgentPage.tsx')).AgentPage),
-});
-const memories = createRoute({
-  ...within,
-  path: '/memories',
-  validateSearch: words('agent_id', 'q', 'tag', 'user', 'whose'),
-  component: lazyPage(async () => (await import('./pages/MemoriesPage.tsx')).MemoriesPage),
-});
-const user = createRoute({
-  ...within,
-  path: '/users/$userId',
-  component: lazyPage(async () => (await import('./pages/UserPage.tsx')).UserPage),
-});
-const schedules = createRoute({
-  ...within,
-  path: '/schedules',
-  validateSearch: words('dialog'),
-  component: lazyPage(async () => (await import('./pages/SchedulesPage.tsx')).SchedulesPage),
-});
-const schedule = createRoute({
-  ...within,
-  path: '/schedules/$scheduleId',
-  /** `view` is how its calendar looks, `day` where. */
-  validateSearch: words('tab', 'view', 'day'),
-  component: lazyPage(async () => (await import('./pages/SchedulePage.tsx')).SchedulePage),
-});
-const webhooks = createRoute({
-  ...within,
-  path: '/webhooks',
-  validateSearch: words('dialog'),
-  component: lazyPage(async () => (await import('./pages/WebhooksPage.tsx')).WebhooksPage),
-});
-const webhook = createRoute({
-  ...within,
-  path: '/webhooks/$webhookId',
-  validateSearch: words('delivery'),
-  component: lazyPage(async () => (await import('./pages/WebhookPage.tsx')).WebhookPage),
-});
-const triggers = createRoute({
-  ...within,
-  path: '/triggers',
-  validateSearch: words('dialog'),
-  component: lazyPage(async () => (await import('./pages/TriggersPage.tsx')).TriggersPage),
-});
-const trigger = createRoute({
-  ...within,
-  path: '/triggers/$triggerId',
-  validateSearch: words(),
-  component: lazyPage(async () => (await import('./pages/TriggerPage.tsx')).TriggerPage),
-});
-const apiKeys = createRoute({
-  ...within,
-  path: '/api-keys',
-  validateSearch: words('q', 'state', 'dialog'),
-  component: lazyPage(async () => (await import('./pages/ApiKeysPage.tsx')).ApiKeysPage),
-});
-const apiKey = createRoute({
-  ...within,
-  path: '/api-keys/$keyId',
-  component: lazyPage(async () => (await import('./pages/ApiKeyPage.tsx')).ApiKeyPage),
-});
-const mcpServers = createRoute({
-  ...within,
-  path: '/mcp-servers',
-  validateSearch: words('dialog'),
-  component: lazyPage(async () => (await import('./pages/McpServersPage.tsx')).McpServersPage),
-});
-const mcpServer = createRoute({
-  ...within,
-  path: '/mcp-servers/$name',
-  component: lazyPage(async () => (await import('./pages/McpServerPage.tsx')).McpServerPage),
-});
-const openapiImports = createRoute({
-  ...within,
-  path: '/openapi-imports',
-  validateSearch: words('dialog'),
-  component: lazyPage(
-    async () => (await import('./pages/OpenapiImportsPage.tsx')).OpenapiImportsPage,
-  ),
-});
-const openapiImport = createRoute({
-  ...within,
-  path: '/openapi-imports/$name',
-  component: lazyPage(
-    async () => (await import('./pages/OpenapiImportPage.tsx')).OpenapiImportPage,
-  ),
-});
-const accounts = createRoute({
-  ...within,
-  path: '/accounts',
-  component: lazyPage(async () => (await import('./pages/AccountsPage.tsx')).AccountsPage),
-});
+const overview = page(
+  '/',
+  async () => (await import('./pages/OverviewPage.tsx')).OverviewPage,
+  'window',
+  'chart',
+);
+const skills = page(
+  '/skills',
+  async () => (await import('./pages/SkillsPage.tsx')).SkillsPage,
+  'q',
+);
+/** `from` is a job whose input the form begins with. */
+const skill = page(
+  '/skills/$category/$version/$name',
+  async () => (await import('./pages/SkillPage.tsx')).SkillPage,
+  'tab',
+  'from',
+);
+const connect = page(
+  '/connect',
+  async () => (await import('./pages/ConnectPage.tsx')).ConnectPage,
+  'client',
+);
+const jobs = page(
+  '/jobs',
+  async () => (await import('./pages/JobsPage.tsx')).JobsPage,
+  'status',
+  'agent_id',
+  'skill',
+  'trigger_type',
+  'conversation_id',
+  'api_key_id',
+  'user_id',
+  'since',
+);
+const job = page('/jobs/$jobId', async () => (await import('./pages/JobPage.tsx')).JobPage, 'tab');
+/** Whose jobs: those of all organizations, or of the page's. */
+const queue = page('/queue', async () => (await import('./pages/QueuePage.tsx')).QueuePage, 'of');
+const approvals = page(
+  '/approvals',
+  async () => (await import('./pages/ApprovalsPage.tsx')).ApprovalsPage,
+  'status',
+  'agent_id',
+  'job_id',
+);
+const approval = page(
+  '/approvals/$approvalId',
+  async () => (await import('./pages/ApprovalPage.tsx')).ApprovalPage,
+);
+const conversations = page(
+  '/conversations',
+  async () => (await import('./pages/ConversationsPage.tsx')).ConversationsPage,
+  'status',
+  'agent_id',
+  'user_id',
+  'trigger_type',
+);
+const conversation = page(
+  '/conversations/$conversationId',
+  async () => (await import('./pages/ConversationPage.tsx')).ConversationPage,
+);
+const agents = page(
+  '/agents',
+  async () => (await import('./pages/AgentsPage.tsx')).AgentsPage,
+  'dialog',
+);
+/** `conversation` is the one that the chat goes on with; the others filter its memories. */
+const agent = page(
+  '/agents/$agentId',
+  async () => (await import('./pages/AgentPage.tsx')).AgentPage,
+  'tab',
+  'q',
+  'tag',
+  'user',
+  'whose',
+  'conversation',
+  'version',
+);
+const memories = page(
+  '/memories',
+  async () => (await import('./pages/MemoriesPage.tsx')).MemoriesPage,
+  'agent_id',
+  'q',
+  'tag',
+  'user',
+  'whose',
+);
+const user = page('/users/$userId', async () => (await import('./pages/UserPage.tsx')).UserPage);
+const schedules = page(
+  '/schedules',
+  async () => (await import('./pages/SchedulesPage.tsx')).SchedulesPage,
+  'dialog',
+);
+/** `view` is how its calendar looks, `day` where. */
+const schedule = page(
+  '/schedules/$scheduleId',
+  async () => (await import('./pages/SchedulePage.tsx')).SchedulePage,
+  'tab',
+  'view',
+  'day',
+);
+const webhooks = page(
+  '/webhooks',
+  async () => (await import('./pages/WebhooksPage.tsx')).WebhooksPage,
+  'dialog',
+);
+const webhook = page(
+  '/webhooks/$webhookId',
+  async () => (await import('./pages/WebhookPage.tsx')).WebhookPage,
+  'delivery',
+);
+const triggers = page(
+  '/triggers',
+  async () => (await import('./pages/TriggersPage.tsx')).TriggersPage,
+  'dialog',
+);
+const trigger = page(
+  '/triggers/$triggerId',
+  async () => (await import('./pages/TriggerPage.tsx')).TriggerPage,
+);
+const apiKeys = page(
+  '/api-keys',
+  async () => (await import('./pages/ApiKeysPage.tsx')).ApiKeysPage,
+  'q',
+  'state',
+  'dialog',
+);
+const apiKey = page(
+  '/api-keys/$keyId',
+  async () => (await import('./pages/ApiKeyPage.tsx')).ApiKeyPage,
+);
+const mcpServers = page(
+  '/mcp-servers',
+  async () => (await import('./pages/McpServersPage.tsx')).McpServersPage,
+  'dialog',
+);
+const mcpServer = page(
+  '/mcp-servers/$name',
+  async () => (await import('./pages/McpServerPage.tsx')).McpServerPage,
+);
+const openapiImports = page(
+  '/openapi-imports',
+  async () => (await import('./pages/OpenapiImportsPage.tsx')).OpenapiImportsPage,
+  'dialog',
+);
+const openapiImport = page(
+  '/openapi-imports/$name',
+  async () => (await import('./pages/OpenapiImportPage.tsx')).OpenapiImportPage,
+);
+const accounts = page(
+  '/accounts',
+  async () => (await import('./pages/AccountsPage.tsx')).AccountsPage,
+);
 /** Where authorization servers send the browser back to. */
-const accountCallback = createRoute({
-  ...within,
-  path: '/oauth/callback/$server',
-  component: lazyPage(
-    async () => (await import('./pages/AccountCallbackPage.tsx')).AccountCallbackPage,
-  ),
-});
-const system = createRoute({
-  ...within,
-  path: '/system',
-  /** Whose usage is listed. */
-  validateSearch: words('owner_kind', 'organization_id'),
-  component: lazyPage(async () => (await import('./pages/SystemPage.tsx')).SystemPage),
-});
+const accountCallback = page(
+  '/oauth/callback/$server',
+  async () => (await import('./pages/AccountCallbackPage.tsx')).AccountCallbackPage,
+);
+/** Whose usage is listed. */
+const system = page(
+  '/system',
+  async () => (await import('./pages/SystemPage.tsx')).SystemPage,
+  'owner_kind',
+  'organization_id',
+);
 /** Any other address: the menu stays. */
-const elsewhere = createRoute({ ...within, path: '$', component: Missing });
+const elsewhere = createRoute({
+  getParentRoute: () => shell,
+  path: '$',
+  component: Missing,
+});
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
