@@ -11,69 +11,56 @@ import { ScheduleForm } from '../forms/ScheduleForm.tsx';
 import { cronWords } from '../schedules/cron.ts';
 import { timetableText } from '../schedules/zones.ts';
 import { useMissingToRun } from '../skills/useMissingToRun.ts';
-import { Button, IconButton } from '../ui/Button.tsx';
+import { IconButton } from '../ui/Button.tsx';
 import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
 import { Switch } from '../ui/Field.tsx';
-import { CalendarClock, Play, Plus } from '../ui/icons.tsx';
-import { Empty, Loaded } from '../ui/Loading.tsx';
-import { Page, Section } from '../ui/Page.tsx';
+import { CalendarClock, Play } from '../ui/icons.tsx';
+import { ListPage } from '../ui/ListPage.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
 import { Enabled, Nothing, Status } from '../ui/Status.tsx';
-import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
+import { aboveRowLink, type Column, rowLink } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { useCreating } from '../ui/useCreating.ts';
+
+const columns: readonly Column<ListedSchedule>[] = [
+  { header: 'Schedule', grows: true, cell: (one) => <Name schedule={one} /> },
+  { header: 'Skill', from: 'md', cell: (one) => <Skill schedule={one} /> },
+  { header: 'Last run', from: 'sm', cell: (one) => <LastRun schedule={one} /> },
+  {
+    header: 'Next run',
+    from: 'md',
+    cell: (one) => (one.enabled && !one.refusal ? <Time value={one.next_run_at} /> : <Nothing />),
+  },
+  { header: 'Enabled', align: 'right', cell: (one) => <Acts schedule={one} /> },
+];
 
 export function SchedulesPage() {
-  const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
-  const query = useQuery({ ...schedulesQuery(), refetchInterval: live });
-  const create = (
-    <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
-      New schedule
-    </Button>
-  );
+  const query = useQuery({
+    ...schedulesQuery(),
+    refetchInterval: live,
+    select: (data) => ({ data }),
+  });
   return (
-    <Page title="Schedules" actions={create}>
-      <Section flush>
-        <Loaded query={query}>
-          {(schedules) => (
-            <Table
-              caption="Schedules"
-              rows={schedules}
-              rowKey={({ id }) => id}
-              columns={[
-                { header: 'Schedule', grows: true, cell: (one) => <Name schedule={one} /> },
-                { header: 'Skill', from: 'md', cell: (one) => <Skill schedule={one} /> },
-                { header: 'Last run', from: 'sm', cell: (one) => <LastRun schedule={one} /> },
-                {
-                  header: 'Next run',
-                  from: 'md',
-                  cell: (one) =>
-                    one.enabled && !one.refusal ? <Time value={one.next_run_at} /> : <Nothing />,
-                },
-                { header: 'Enabled', align: 'right', cell: (one) => <Acts schedule={one} /> },
-              ]}
-              empty={
-                <Empty icon={<CalendarClock />} title="No schedules yet" action={create}>
-                  A schedule runs a skill repeatedly, such as every weekday at nine, and records the
-                  outcome of every slot.
-                </Empty>
-              }
-            />
-          )}
-        </Loaded>
-      </Section>
-      {isCreating && (
+    <ListPage
+      title="Schedules"
+      query={query}
+      columns={columns}
+      rowKey={({ id }) => id}
+      add="New schedule"
+      form={(close) => (
         <ScheduleForm
-          onClose={() => setCreating(false)}
+          onClose={close}
           onDone={({ id }) =>
             void navigate({ to: '/schedules/$scheduleId', params: { scheduleId: id } })
           }
         />
       )}
-    </Page>
+      icon={<CalendarClock />}
+      none="No schedules yet"
+      about="A schedule runs a skill repeatedly, such as every weekday at nine, and records the outcome of every slot."
+    />
   );
 }
 

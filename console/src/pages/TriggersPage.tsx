@@ -4,72 +4,58 @@ import { live } from '../api/queries.ts';
 import { changeTrigger, type Trigger, triggersQuery } from '../api/triggers.ts';
 import { TriggerForm } from '../forms/TriggerForm.tsx';
 import { useMissingToChange } from '../triggers/useMissingToChange.ts';
-import { Button } from '../ui/Button.tsx';
 import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
 import { Switch } from '../ui/Field.tsx';
-import { Lock, Plus, Zap } from '../ui/icons.tsx';
-import { Empty, Loaded } from '../ui/Loading.tsx';
-import { Page, Section } from '../ui/Page.tsx';
+import { Lock, Zap } from '../ui/icons.tsx';
+import { ListPage } from '../ui/ListPage.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
 import { Enabled } from '../ui/Status.tsx';
-import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
+import { aboveRowLink, type Column, rowLink } from '../ui/Table.tsx';
 import { countText } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { useCreating } from '../ui/useCreating.ts';
 
 /** The skill that it runs, or the event that it sends. */
 const whatOf = (trigger: Trigger): string =>
   trigger.event === null ? skillPath(trigger) : `event ${trigger.event.name}`;
 
+const columns: readonly Column<Trigger>[] = [
+  { header: 'Name', grows: true, cell: (one) => <Name trigger={one} /> },
+  { header: 'What it starts', from: 'md', cell: whatOf },
+  { header: 'Agent', from: 'lg', cell: ({ agent_id }) => agent_id },
+  {
+    header: 'Limit',
+    from: 'sm',
+    align: 'right',
+    cell: ({ rate_limit }) => `${countText(rate_limit)} / min`,
+  },
+  { header: 'Enabled', align: 'right', cell: (one) => <Active trigger={one} /> },
+];
+
 export function TriggersPage() {
-  const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
-  const query = useQuery({ ...triggersQuery(), refetchInterval: live });
-  const create = (
-    <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
-      New trigger
-    </Button>
-  );
+  const query = useQuery({
+    ...triggersQuery(),
+    refetchInterval: live,
+    select: ({ data }) => ({ data }),
+  });
   return (
-    <Page title="Triggers" actions={create}>
-      <Section flush>
-        <Loaded query={query}>
-          {({ data }) => (
-            <Table
-              caption="Triggers"
-              rows={data}
-              rowKey={({ id }) => id}
-              columns={[
-                { header: 'Name', grows: true, cell: (one) => <Name trigger={one} /> },
-                { header: 'What it starts', from: 'md', cell: whatOf },
-                { header: 'Agent', from: 'lg', cell: ({ agent_id }) => agent_id },
-                {
-                  header: 'Limit',
-                  from: 'sm',
-                  align: 'right',
-                  cell: ({ rate_limit }) => `${countText(rate_limit)} / min`,
-                },
-                { header: 'Enabled', align: 'right', cell: (one) => <Active trigger={one} /> },
-              ]}
-              empty={
-                <Empty icon={<Zap />} title="No triggers yet" action={create}>
-                  A trigger is an address that external systems call: GitHub at a push, a payment
-                  service at a payment, a shell script when the disk is full. Each call starts a run
-                  of a skill.
-                </Empty>
-              }
-            />
-          )}
-        </Loaded>
-      </Section>
-      {isCreating && (
+    <ListPage
+      title="Triggers"
+      query={query}
+      columns={columns}
+      rowKey={({ id }) => id}
+      add="New trigger"
+      form={(close) => (
         <TriggerForm
-          onClose={() => setCreating(false)}
+          onClose={close}
           onMade={(id) => void navigate({ to: '/triggers/$triggerId', params: { triggerId: id } })}
         />
       )}
-    </Page>
+      icon={<Zap />}
+      none="No triggers yet"
+      about="A trigger is an address that external systems call: GitHub at a push, a payment service at a payment, a shell script when the disk is full. Each call starts a run of a skill."
+    />
   );
 }
 

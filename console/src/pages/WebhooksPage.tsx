@@ -3,74 +3,61 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { live } from '../api/queries.ts';
 import { type Webhook, webhooksQuery } from '../api/webhooks.ts';
 import { WebhookForm } from '../forms/WebhookForm.tsx';
-import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
-import { Plus, Send } from '../ui/icons.tsx';
-import { Empty, Loaded } from '../ui/Loading.tsx';
-import { Page, Section } from '../ui/Page.tsx';
+import { Send } from '../ui/icons.tsx';
+import { ListPage } from '../ui/ListPage.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
-import { rowLink, Table } from '../ui/Table.tsx';
+import { type Column, rowLink } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
-import { useCreating } from '../ui/useCreating.ts';
 import { healthOf } from '../webhooks/health.ts';
 
+const columns: readonly Column<Webhook>[] = [
+  { header: 'URL', grows: true, cell: (one) => <Url webhook={one} /> },
+  { header: 'Agent', from: 'md', cell: ({ agent_id }) => agent_id },
+  { header: 'Events', from: 'lg', cell: ({ events }) => <Events events={events} /> },
+  {
+    header: 'Health',
+    cell: (one) => {
+      const { label, tone } = healthOf(one);
+      return (
+        <Status value="health" tone={tone}>
+          {label}
+        </Status>
+      );
+    },
+  },
+  {
+    header: 'Last delivery',
+    from: 'sm',
+    align: 'right',
+    cell: ({ last_delivery_at }) => <Time value={last_delivery_at} />,
+  },
+];
+
 export function WebhooksPage() {
-  const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
-  const query = useQuery({ ...webhooksQuery(), refetchInterval: live });
-  const create = (
-    <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
-      New webhook
-    </Button>
-  );
+  const query = useQuery({
+    ...webhooksQuery(),
+    refetchInterval: live,
+    select: (data) => ({ data }),
+  });
   return (
-    <Page title="Webhooks" actions={create}>
-      <Section flush>
-        <Loaded query={query}>
-          {(webhooks) => (
-            <Table
-              caption="Webhooks"
-              rows={webhooks}
-              rowKey={({ id }) => id}
-              columns={[
-                { header: 'URL', grows: true, cell: (one) => <Url webhook={one} /> },
-                { header: 'Agent', from: 'md', cell: ({ agent_id }) => agent_id },
-                { header: 'Events', from: 'lg', cell: ({ events }) => <Events events={events} /> },
-                {
-                  header: 'Health',
-                  cell: (one) => {
-                    const { label, tone } = healthOf(one);
-                    return (
-                      <Status value="health" tone={tone}>
-                        {label}
-                      </Status>
-                    );
-                  },
-                },
-                {
-                  header: 'Last delivery',
-                  from: 'sm',
-                  align: 'right',
-                  cell: ({ last_delivery_at }) => <Time value={last_delivery_at} />,
-                },
-              ]}
-              empty={
-                <Empty icon={<Send />} title="No webhooks yet" action={create}>
-                  A webhook is an https endpoint of yours that gets events, such as a failed run:
-                  signed, retried, and with a log of every attempt.
-                </Empty>
-              }
-            />
-          )}
-        </Loaded>
-      </Section>
-      {isCreating && (
+    <ListPage
+      title="Webhooks"
+      query={query}
+      columns={columns}
+      rowKey={({ id }) => id}
+      add="New webhook"
+      form={(close) => (
         <WebhookForm
-          onClose={() => setCreating(false)}
+          onClose={close}
           onMade={(id) => void navigate({ to: '/webhooks/$webhookId', params: { webhookId: id } })}
         />
       )}
-    </Page>
+      icon={<Send />}
+      none="No webhooks yet"
+      about="A webhook is an https endpoint of yours that gets events, such as a failed run: signed, retried, and with a log of every attempt."
+    />
   );
 }
 

@@ -9,11 +9,11 @@ import { Pagination, pageSize } from './Pagination.tsx';
 import { type Column, Table } from './Table.tsx';
 import { useCreating } from './useCreating.ts';
 
-/** A page with a list, page by page, and a dialog for a new entry. */
+/** A page with a list, page by page unless it has no `total`, and a dialog for a new entry. */
 export function ListPage<Row>({
   title,
   query,
-  page,
+  page = 1,
   columns,
   rowKey,
   add,
@@ -23,9 +23,9 @@ export function ListPage<Row>({
   about,
 }: {
   title: string;
-  query: UseQueryResult<{ data: Row[]; total: number }>;
+  query: UseQueryResult<{ data: Row[]; total?: number }>;
   /** From 1. */
-  page: number;
+  page?: number;
   columns: readonly Column<Row>[];
   rowKey: (row: Row) => string;
   /** The label of the button: `New agent`. */
@@ -47,7 +47,7 @@ export function ListPage<Row>({
     <Page title={title} actions={create}>
       <Section flush>
         <Loaded query={query}>
-          {({ data, total }) => (
+          {({ data, total = 0 }) => (
             <>
               <Table
                 caption={title}
