@@ -2,21 +2,16 @@
  * `POST /api/agents/{agentId}/trials`: a task for an agent with fields that are not saved. They are recorded
  * with the job, so that its readers see the instructions of the model.
  */
-import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
-import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
+import { type Static, Type } from 'typebox';
+import { callerOf } from '../../adapters/http/authenticate.ts';
 import { onceGiven } from '../../adapters/http/idempotency-key.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { refuseLong } from '../../kernel/long-text.ts';
-import type { Execution, Target } from './execute.ts';
-import {
-  answerAccepted,
-  executionHeaders,
-  executionOptions,
-  executionResponses,
-} from './execution-answer.ts';
+import type { Execution } from './execute.ts';
+import { executionHeaders, executionResponses } from './execution-answer.ts';
 import { NewTrial } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
+import { runRoute } from './run-route.ts';
 
 const trialSchema = {
   tags: ['Agents'],
@@ -40,21 +35,18 @@ export function trialRoutes(
   jobs: Jobs,
   stopping: AbortSignal,
 ) {
-  const targets = new WeakMap<FastifyRequest, Target>();
-  const findTarget = async (request: FastifyRequest) => {
-    const { agentId } = request.params as { agentId: string };
-    const conversationId = onceGiven(request, 'x-conversation-id');
-    const caller = callerOf(request);
-    targets.set(request, await execution.findTrialTarget(caller, agentId, conversationId));
-  };
-  const options = { config: acceptingWork, onRequest: findTarget, schema: trialSchema };
-  server.post('/api/agents/:agentId/trials', options, async (request, reply) => {
-    const caller = callerOf(request);
-    const { agent, input } = request.body;
-    refuseLong('agent.instructions', agent.instructions ?? '');
-    const target = targets.get(request as unknown as FastifyRequest) as Target;
-    const given = { ...executionOptions(request, caller), overrides: agent, inputField: 'input' };
-    const accepted = await execution.execute(caller, target, input, given);
-    return answerAccepted(jobs, stopping, reply, accepted);
+  runRoute(server, execution, jobs, stopping, {
+    path: '/api/agents/:agentId/trials',
+    schema: trialSchema,
+    findTarget(request) {
+      const { agentId } = request.params as { agentId: string };
+      const conversationId = onceGiven(request, 'x-conversation-id');
+      return execution.findTrialTarget(callerOf(request), agentId, conversationId);
+    },
+    readBody(body) {
+      const { agent, input } = body as Static<typeof NewTrial>;
+      refuseLong('agent.instructions', agent.instructions ?? '');
+      return { input, overrides: agent, inputField: 'input' };
+    },
   });
 }
