@@ -20,7 +20,7 @@ import { countsByState, pinnedVersionView, versionViews } from './version-views.
 import { listVersions } from './versions.store.ts';
 
 /** The sources of one kind. */
-export abstract class Sources<Summary extends object, Fields = never> {
+export abstract class Sources<Summary extends object> {
   readonly remote: RemoteSkills;
   readonly #kind: SourceRow['kind'];
 
@@ -31,12 +31,6 @@ export abstract class Sources<Summary extends object, Fields = never> {
 
   /** A source without its skills. */
   abstract summary(source: SourceRow): Summary;
-
-  abstract add(name: string, fields: Fields): Promise<object>;
-
-  abstract replace(name: string, fields: Fields): Promise<object>;
-
-  abstract remove(name: string): Promise<void>;
 
   /** Throws `404` for an unknown one. */
   rowOf(name: string): Promise<SourceRow> {

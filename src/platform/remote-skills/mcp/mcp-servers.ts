@@ -19,7 +19,7 @@ import {
 type Summary = ReturnType<typeof summary>;
 
 /** The servers of a platform; `rules` are the operator's. */
-export class McpServers extends Sources<Summary, McpServerFields> {
+export class McpServers extends Sources<Summary> {
   readonly #accounts: Accounts;
   readonly #rules: McpRules;
 

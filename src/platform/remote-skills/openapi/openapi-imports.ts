@@ -42,7 +42,7 @@ const readVersion = ({ skill_name, version, digest }: Activation): ReadVersion =
 });
 
 /** The imports of a platform. */
-export class OpenapiImports extends Sources<Summary, OpenapiFields> {
+export class OpenapiImports extends Sources<Summary> {
   readonly #allowed: AllowList;
   readonly #kind: OpenapiKind;
 
