@@ -42,45 +42,47 @@ const shell = createRoute({
   component: Shell,
   notFoundComponent: Missing,
 });
-/** A page below the shell. `search` are the words that its url may have. */
-const page = <const Path extends string, Name extends string = never>(
+
+/** A page below the shell, which its module exports as `name`. `search` are the words that its url may have. */
+const page = <const Path extends string, Name extends string, Word extends string = never>(
   path: Path,
-  load: () => Promise<ComponentType>,
-  ...search: Name[]
+  load: () => Promise<Record<Name, ComponentType>>,
+  name: NoInfer<Name>,
+  ...search: Word[]
 ) =>
   createRoute({
     getParentRoute: () => shell,
     path,
     validateSearch: words(...search),
-    component: lazyPage(load),
+    component: lazyPage(async () => (await load())[name]),
   });
 
 const overview = page(
   '/',
-  async () => (await import('./pages/OverviewPage.tsx')).OverviewPage,
+  () => import('./pages/OverviewPage.tsx'), 'OverviewPage',
   'window',
   'chart',
 );
 const skills = page(
   '/skills',
-  async () => (await import('./pages/SkillsPage.tsx')).SkillsPage,
+  () => import('./pages/SkillsPage.tsx'), 'SkillsPage',
   'q',
 );
 /** `from` is a job whose input the form begins with. */
 const skill = page(
   '/skills/$category/$version/$name',
-  async () => (await import('./pages/SkillPage.tsx')).SkillPage,
+  () => import('./pages/SkillPage.tsx'), 'SkillPage',
   'tab',
   'from',
 );
 const connect = page(
   '/connect',
-  async () => (await import('./pages/ConnectPage.tsx')).ConnectPage,
+  () => import('./pages/ConnectPage.tsx'), 'ConnectPage',
   'client',
 );
 const jobs = page(
   '/jobs',
-  async () => (await import('./pages/JobsPage.tsx')).JobsPage,
+  () => import('./pages/JobsPage.tsx'), 'JobsPage',
   'status',
   'agent_id',
   'skill',
@@ -90,23 +92,23 @@ const jobs = page(
   'user_id',
   'since',
 );
-const job = page('/jobs/$jobId', async () => (await import('./pages/JobPage.tsx')).JobPage, 'tab');
+const job = page('/jobs/$jobId', () => import('./pages/JobPage.tsx'), 'JobPage', 'tab');
 /** Whose jobs: those of all organizations, or of the page's. */
-const queue = page('/queue', async () => (await import('./pages/QueuePage.tsx')).QueuePage, 'of');
+const queue = page('/queue', () => import('./pages/QueuePage.tsx'), 'QueuePage', 'of');
 const approvals = page(
   '/approvals',
-  async () => (await import('./pages/ApprovalsPage.tsx')).ApprovalsPage,
+  () => import('./pages/ApprovalsPage.tsx'), 'ApprovalsPage',
   'status',
   'agent_id',
   'job_id',
 );
 const approval = page(
   '/approvals/$approvalId',
-  async () => (await import('./pages/ApprovalPage.tsx')).ApprovalPage,
+  () => import('./pages/ApprovalPage.tsx'), 'ApprovalPage',
 );
 const conversations = page(
   '/conversations',
-  async () => (await import('./pages/ConversationsPage.tsx')).ConversationsPage,
+  () => import('./pages/ConversationsPage.tsx'), 'ConversationsPage',
   'status',
   'agent_id',
   'user_id',
@@ -114,17 +116,17 @@ const conversations = page(
 );
 const conversation = page(
   '/conversations/$conversationId',
-  async () => (await import('./pages/ConversationPage.tsx')).ConversationPage,
+  () => import('./pages/ConversationPage.tsx'), 'ConversationPage',
 );
 const agents = page(
   '/agents',
-  async () => (await import('./pages/AgentsPage.tsx')).AgentsPage,
+  () => import('./pages/AgentsPage.tsx'), 'AgentsPage',
   'dialog',
 );
 /** `conversation` is the one that the chat goes on with; the others filter its memories. */
 const agent = page(
   '/agents/$agentId',
-  async () => (await import('./pages/AgentPage.tsx')).AgentPage,
+  () => import('./pages/AgentPage.tsx'), 'AgentPage',
   'tab',
   'q',
   'tag',
@@ -135,88 +137,88 @@ const agent = page(
 );
 const memories = page(
   '/memories',
-  async () => (await import('./pages/MemoriesPage.tsx')).MemoriesPage,
+  () => import('./pages/MemoriesPage.tsx'), 'MemoriesPage',
   'agent_id',
   'q',
   'tag',
   'user',
   'whose',
 );
-const user = page('/users/$userId', async () => (await import('./pages/UserPage.tsx')).UserPage);
+const user = page('/users/$userId', () => import('./pages/UserPage.tsx'), 'UserPage');
 const schedules = page(
   '/schedules',
-  async () => (await import('./pages/SchedulesPage.tsx')).SchedulesPage,
+  () => import('./pages/SchedulesPage.tsx'), 'SchedulesPage',
   'dialog',
 );
 /** `view` is how its calendar looks, `day` where. */
 const schedule = page(
   '/schedules/$scheduleId',
-  async () => (await import('./pages/SchedulePage.tsx')).SchedulePage,
+  () => import('./pages/SchedulePage.tsx'), 'SchedulePage',
   'tab',
   'view',
   'day',
 );
 const webhooks = page(
   '/webhooks',
-  async () => (await import('./pages/WebhooksPage.tsx')).WebhooksPage,
+  () => import('./pages/WebhooksPage.tsx'), 'WebhooksPage',
   'dialog',
 );
 const webhook = page(
   '/webhooks/$webhookId',
-  async () => (await import('./pages/WebhookPage.tsx')).WebhookPage,
+  () => import('./pages/WebhookPage.tsx'), 'WebhookPage',
   'delivery',
 );
 const triggers = page(
   '/triggers',
-  async () => (await import('./pages/TriggersPage.tsx')).TriggersPage,
+  () => import('./pages/TriggersPage.tsx'), 'TriggersPage',
   'dialog',
 );
 const trigger = page(
   '/triggers/$triggerId',
-  async () => (await import('./pages/TriggerPage.tsx')).TriggerPage,
+  () => import('./pages/TriggerPage.tsx'), 'TriggerPage',
 );
 const apiKeys = page(
   '/api-keys',
-  async () => (await import('./pages/ApiKeysPage.tsx')).ApiKeysPage,
+  () => import('./pages/ApiKeysPage.tsx'), 'ApiKeysPage',
   'q',
   'state',
   'dialog',
 );
 const apiKey = page(
   '/api-keys/$keyId',
-  async () => (await import('./pages/ApiKeyPage.tsx')).ApiKeyPage,
+  () => import('./pages/ApiKeyPage.tsx'), 'ApiKeyPage',
 );
 const mcpServers = page(
   '/mcp-servers',
-  async () => (await import('./pages/McpServersPage.tsx')).McpServersPage,
+  () => import('./pages/McpServersPage.tsx'), 'McpServersPage',
   'dialog',
 );
 const mcpServer = page(
   '/mcp-servers/$name',
-  async () => (await import('./pages/McpServerPage.tsx')).McpServerPage,
+  () => import('./pages/McpServerPage.tsx'), 'McpServerPage',
 );
 const openapiImports = page(
   '/openapi-imports',
-  async () => (await import('./pages/OpenapiImportsPage.tsx')).OpenapiImportsPage,
+  () => import('./pages/OpenapiImportsPage.tsx'), 'OpenapiImportsPage',
   'dialog',
 );
 const openapiImport = page(
   '/openapi-imports/$name',
-  async () => (await import('./pages/OpenapiImportPage.tsx')).OpenapiImportPage,
+  () => import('./pages/OpenapiImportPage.tsx'), 'OpenapiImportPage',
 );
 const accounts = page(
   '/accounts',
-  async () => (await import('./pages/AccountsPage.tsx')).AccountsPage,
+  () => import('./pages/AccountsPage.tsx'), 'AccountsPage',
 );
 /** Where authorization servers send the browser back to. */
 const accountCallback = page(
   '/oauth/callback/$server',
-  async () => (await import('./pages/AccountCallbackPage.tsx')).AccountCallbackPage,
+  () => import('./pages/AccountCallbackPage.tsx'), 'AccountCallbackPage',
 );
 /** Whose usage is listed. */
 const system = page(
   '/system',
-  async () => (await import('./pages/SystemPage.tsx')).SystemPage,
+  () => import('./pages/SystemPage.tsx'), 'SystemPage',
   'owner_kind',
   'organization_id',
 );

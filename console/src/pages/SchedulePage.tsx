@@ -31,6 +31,7 @@ import { Pending } from '../ui/Pending.tsx';
 import { Enabled } from '../ui/Status.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { useDeleting } from '../ui/useDeleting.ts';
 import { Usage } from '../usage/Usage.tsx';
 
 const route = getRouteApi('/shell/schedules/$scheduleId');
@@ -140,7 +141,6 @@ function Acts({ schedule }: { schedule: Schedule }) {
   const missing = useMissingToRun(schedule);
   const mayChange = missing?.length === 0;
   const [open, setOpen] = useState<'edit' | 'delete' | null>(null);
-  const navigate = route.useNavigate();
   const close = () => setOpen(null);
   const running = useAct({
     act: () => runSchedule(id),
@@ -154,16 +154,7 @@ function Acts({ schedule }: { schedule: Schedule }) {
     failed: 'The schedule was not changed',
     changes: [['schedules']],
   });
-  const deleting = useAct({
-    async act() {
-      await deleteSchedule(id);
-      // Before anything is read again: it is not there any more.
-      await navigate({ to: '/schedules' });
-    },
-    done: 'The schedule is deleted',
-    changes: [['schedules']],
-    quiet: true,
-  });
+  const deleting = useDeleting(() => deleteSchedule(id), 'schedule', '/schedules', [['schedules']]);
   return (
     <>
       <Permitted missing={missing} act="Running or changing it">

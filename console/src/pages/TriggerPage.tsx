@@ -20,6 +20,7 @@ import { Pending } from '../ui/Pending.tsx';
 import { Enabled } from '../ui/Status.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { useDeleting } from '../ui/useDeleting.ts';
 
 const route = getRouteApi('/shell/triggers/$triggerId');
 const parent = { label: 'Triggers', to: '/triggers' };
@@ -127,7 +128,6 @@ function Acts({ trigger }: { trigger: Trigger }) {
   const { id, active, name } = trigger;
   const missing = useMissingToChange(trigger);
   const [open, setOpen] = useState<'edit' | 'delete' | null>(null);
-  const navigate = route.useNavigate();
   const close = () => setOpen(null);
   const switching = useAct({
     act: () => changeTrigger(id, { active: !active }),
@@ -135,16 +135,7 @@ function Acts({ trigger }: { trigger: Trigger }) {
     failed: 'The trigger was not changed',
     changes: [['triggers']],
   });
-  const deleting = useAct({
-    async act() {
-      await deleteTrigger(id);
-      // Before anything is read again: it is not there any more.
-      await navigate({ to: '/triggers' });
-    },
-    done: 'The trigger is deleted',
-    changes: [['triggers']],
-    quiet: true,
-  });
+  const deleting = useDeleting(() => deleteTrigger(id), 'trigger', '/triggers', [['triggers']]);
   return (
     <>
       <Permitted missing={missing} act="Changing it">

@@ -23,6 +23,7 @@ import { Pending } from '../ui/Pending.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { useDeleting } from '../ui/useDeleting.ts';
 import { DeliveriesTable } from '../webhooks/DeliveriesTable.tsx';
 import { DeliveryDialog } from '../webhooks/DeliveryDialog.tsx';
 import { useMissingToRead } from '../webhooks/event-scopes.ts';
@@ -104,7 +105,6 @@ function Acts({ webhook }: { webhook: Webhook }) {
   const missing = useMissingToRead()(events);
   const mayChange = missing.length === 0;
   const [open, setOpen] = useState<'edit' | 'rotate' | 'disable' | 'delete' | null>(null);
-  const navigate = route.useNavigate();
   const close = () => setOpen(null);
   const testing = useAct({
     act: () => testWebhook(id),
@@ -118,16 +118,7 @@ function Acts({ webhook }: { webhook: Webhook }) {
     failed: 'The webhook was not changed',
     changes: [['webhooks']],
   });
-  const deleting = useAct({
-    async act() {
-      await deleteWebhook(id);
-      // Before anything is read again: it is not there any more.
-      await navigate({ to: '/webhooks' });
-    },
-    done: 'The webhook is deleted',
-    changes: [['webhooks']],
-    quiet: true,
-  });
+  const deleting = useDeleting(() => deleteWebhook(id), 'webhook', '/webhooks', [['webhooks']]);
   return (
     <>
       {!mayChange && (
