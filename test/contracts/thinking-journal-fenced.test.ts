@@ -5,7 +5,7 @@ import type { Transaction } from '../../src/adapters/database/database.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
 import { endAbandonedSteps } from '../../src/core/journal/abandoned-steps.ts';
 import { LeaseLostError } from '../../src/core/journal/claim-writes.ts';
-import { isHeld } from '../../src/core/journal/held-claim.store.ts';
+import { isHeld } from '../../src/core/journal/record-queries.ts';
 import type { PlannedTool } from '../../src/core/thinking/recorded-generation.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';

@@ -14,7 +14,7 @@ import type { JournalJob } from '../journal/step-rows.ts';
 import { deadlineAfter, type WaitKindVerbs } from '../journal/wait-kinds.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
 import type { Acceptor, WorkRequest } from './accept.ts';
-import { findParent } from './child-jobs.store.ts';
+import { findParent } from './families.store.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { Admission } from './turns/admission.ts';
 

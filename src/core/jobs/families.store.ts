@@ -1,8 +1,9 @@
 /** The queries on jobs together with the jobs that they have started. */
+
 import { type RawBuilder, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../adapters/database/database.ts';
 import { idInLocked, isIn, listValue } from '../../adapters/database/ids-in.ts';
-import { allRows, listOf, statement } from '../../adapters/database/statement.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { FamilyCancellationsTable, JobStatus } from '../../adapters/database/tables.ts';
 
 /** Jobs below others that one transaction locks and cancels. */
@@ -97,3 +98,23 @@ const finish = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
 export function finishCancellations(tx: Transaction, ids: readonly string[]): Promise<void> {
   return tx.each(finish, [{ ids }]);
 }
+
+/** The parts of a job that the child which it starts takes over. */
+export const findParent = firstRow<{ id: string }, Transaction>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select((eb) => [
+      'user_id',
+      'for_user',
+      'depth',
+      'priority',
+      'concurrency_key',
+      'instruction_values',
+      eb
+        .selectFrom('jobs as child')
+        .whereRef('child.parent_job_id', '=', 'jobs.id')
+        .select((of) => of.fn.countAll<number>().as('n'))
+        .as('children'),
+    ])
+    .where('id', '=', p('id')),
+);

@@ -1,6 +1,8 @@
 /** The queries on the recorded steps of a job. */
+
 import { type Selectable, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
+import { locked } from '../../adapters/database/locked.ts';
 import { bytesOf } from '../../adapters/database/page-bytes.ts';
 import { allRows, statement } from '../../adapters/database/statement.ts';
 import type { JobStepsTable, StepStatus } from '../../adapters/database/tables.ts';
@@ -118,4 +120,22 @@ export function recordPlaces(
   ends: readonly { job_id: string; n: number; told: number }[],
 ): Promise<void> {
   return tx.each(told, ends);
+}
+
+const held = statement<{ id: string; epoch: number }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('jobs')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where('epoch', '=', p('epoch'))
+    .where('status', '=', 'active');
+  return locked(dialect, query, (unlocked) => unlocked.forShare());
+});
+
+/** Whether a claim still holds its job. If it does, it does until the transaction ends. */
+export async function isHeld(
+  tx: Transaction,
+  { id, epoch }: { readonly id: string; readonly epoch: number },
+): Promise<boolean> {
+  return (await tx.first(held, { id, epoch })) !== undefined;
 }

@@ -2,6 +2,7 @@
  * The server of one request of the Model Context Protocol, on its SDK: which methods there are, and the verb behind
  * each. The SDK speaks the protocol's revisions, and makes a server for each request, so it keeps no state.
  */
+
 import {
   type CallToolRequest,
   type CallToolResult,
@@ -18,10 +19,10 @@ import type { SkillsExtension } from '@modelcontextprotocol/server/ext/skills';
 import { activeTaskSkill } from '../../core/agents/called-agents.ts';
 import { hasScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
+import type { Json } from '../../kernel/json.ts';
 import { agentOfTool, agentTool } from './agent-tools.ts';
 import type { CallOptions, ToolCalls } from './calls.ts';
 import { ClientNotices } from './client-notices.ts';
-import { neededScopes } from './needed-scopes.ts';
 import { invalidParams, refusedCall } from './protocol-errors.ts';
 import {
   type CallState,
@@ -251,4 +252,20 @@ export class RequestServer {
     if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
     return resultOf(skill, job, await this.#parts.calls.files.blocksOf(organizationId, job));
   }
+}
+
+/** The scopes without which a request is refused, whatever it names; known before it is parsed further. */
+function neededScopes(
+  list: ToolList,
+  organizationId: string,
+  { method, params }: { readonly method: string; readonly params?: Json | undefined },
+): readonly string[] {
+  if (method === 'tasks/update') return ['approvals'];
+  if (method !== 'tools/call') return [];
+  const name = String(params?.['name']);
+  const known = list.toolsOf(organizationId).byName.get(name)?.skill;
+  const ofAgent =
+    agentOfTool(name) === undefined ? undefined : activeTaskSkill(list.skills, organizationId);
+  const skill = known ?? ofAgent;
+  return skill?.requiredScopes ?? [];
 }

@@ -1,4 +1,5 @@
 /** Finds where the tokens of a server come from, and refuses an authorization server that is not safe to use. */
+
 import {
   type AuthorizationServerMetadata,
   discoverAuthorizationServerMetadata,
@@ -12,7 +13,6 @@ import type { AllowList } from '../../../adapters/egress/allow-list.ts';
 import { EgressError } from '../../../adapters/egress/egress-error.ts';
 import { checkUrl } from '../../../adapters/egress/url-guard.ts';
 import { addressWithoutSecrets } from '../../../kernel/base-url.ts';
-import { defaultMetadataOf } from './default-endpoints.ts';
 import { shortOf } from './oauth-errors.ts';
 import { OauthFault } from './oauth-fault.ts';
 
@@ -217,4 +217,20 @@ function scopeOf(
   const scopes = new Set(required.split(' ').filter((one) => one !== ''));
   if (supported.includes('offline_access')) scopes.add('offline_access');
   return [...scopes].join(' ').slice(0, scopeCharsMax);
+}
+
+/**
+ * The endpoints of a server that publishes no metadata. By the revision 2025-03-26 of the Model Context Protocol it is its
+ * own authorization server, with these paths at its root, and takes PKCE.
+ */
+function defaultMetadataOf(url: string): OAuthMetadata {
+  const { origin } = new URL(url);
+  return {
+    issuer: origin,
+    authorization_endpoint: `${origin}/authorize`,
+    token_endpoint: `${origin}/token`,
+    registration_endpoint: `${origin}/register`,
+    response_types_supported: ['code'],
+    code_challenge_methods_supported: ['S256'],
+  };
 }

@@ -1,4 +1,5 @@
 /** The SDK's client, shared by the HTTP and the command transport. */
+
 import {
   Client,
   type ElicitRequestFormParams,
@@ -7,11 +8,14 @@ import {
   type LoggingMessageNotification,
   type Transport,
 } from '@modelcontextprotocol/client';
+import { refreshSource } from '../refresh.ts';
 import { RemoteFault, type RemoteSource } from '../remote-kind.ts';
-import { scheduleRefresh } from '../schedule-refresh.ts';
 import type { RemoteSkills } from '../state.ts';
 import type { ToolCall } from './call-tool.ts';
 import { putBack, setAside } from './set-aside.ts';
+
+/** Least time between the end of a refresh and the next one that the service asks for. */
+const againMs = 30_000;
 
 /** Messages of a server on a connection during calls, without its answers. */
 const messagesMax = 10_000;
@@ -195,4 +199,26 @@ const askedAfterEnd =
 function logLine({ logger, data }: LoggingMessageNotification['params']): string {
   const text = typeof data === 'string' ? data : (JSON.stringify(data) ?? '');
   return logger === undefined ? text : `${logger}: ${text}`;
+}
+
+/**
+ * Schedules a refresh of a source whose service has reported that its tools have changed. Refreshes are at least
+ * `againMs` apart, because a service may report it all the time.
+ */
+function scheduleRefresh(remote: RemoteSkills, sourceId: string): void {
+  const { refreshes, clock } = remote;
+  // A refresh under way may itself cause the notification.
+  if (refreshes.underWay.has(sourceId) || refreshes.scheduled.has(sourceId)) return;
+  const before = refreshes.endedAt.get(sourceId) ?? Number.NEGATIVE_INFINITY;
+  const waitMs = Math.max(0, before + againMs - clock.monotonic());
+  const timer = setTimeout(() => {
+    refreshes.scheduled.delete(sourceId);
+    refreshSource(remote, sourceId).catch((err: unknown) => {
+      remote.log.warn(
+        { err, source: sourceId },
+        'a remote source that has changed was not refreshed',
+      );
+    });
+  }, waitMs).unref();
+  refreshes.scheduled.set(sourceId, timer);
 }

@@ -1,4 +1,5 @@
 /** Reads OpenAPI documents and calls their operations, over guarded connections. */
+
 import { extname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AllowList } from '../../../adapters/egress/allow-list.ts';
@@ -6,8 +7,11 @@ import { EgressError } from '../../../adapters/egress/egress-error.ts';
 import { Egress, type EgressResponse } from '../../../adapters/egress/guarded-fetch.ts';
 import { startSandbox } from '../../../adapters/sandbox/sandbox.ts';
 import { outputBytesMax } from '../../../core/executors/limits.ts';
+import { boundedValidator } from '../../../kernel/bounded-schema.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Json } from '../../../kernel/json.ts';
+import { issuesText, type JsonSchema } from '../../../kernel/json-schema.ts';
+import { SchemaError } from '../../../kernel/schema-rules.ts';
 import {
   type CalledTool,
   type Discovered,
@@ -19,10 +23,11 @@ import type { RemoteRun } from '../remote-run.ts';
 import { type BuiltRequest, buildRequest, InputError } from './build-request.ts';
 import { authorized, ServiceTokens, setByCredentials } from './credentials.ts';
 import { isIdempotentMethod, type Operation, type OperationPlan } from './operation.ts';
-import { misfitNote } from './output-checks.ts';
 import { type AnswerFault, readAnswer } from './read-answer.ts';
 import type { ListedOperations, ReadDocument, ReadRequest } from './read-document.ts';
 import { credentialsOriginOf, documentBytesMax, type OpenapiSettings } from './settings.ts';
+
+const faultCharsMax = 500;
 
 /** The module that the sandboxed process imports. */
 const reader = new URL(`./read-document${extname(import.meta.url)}`, import.meta.url).href;
@@ -227,4 +232,18 @@ function egressFault(what: string, error: unknown): unknown {
   const code = error.code === 'too_large' ? 'skill_execution_failed' : 'upstream_unavailable';
   const { retryable, sent } = error;
   return new RemoteFault(message, { code, retryable, hadNoEffect: !sent, cause: error });
+}
+
+/** What of an answer does not fit what its document describes, as a line of the run's log; null where all does. */
+function misfitNote(schema: JsonSchema | null, output: unknown): string | null {
+  if (schema === null) return null;
+  try {
+    const issues = boundedValidator(schema)(output);
+    if (issues === null) return null;
+    const fault = issuesText(issues).slice(0, faultCharsMax);
+    return `The answer is not as the document describes it: ${fault}`;
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error;
+    return `The answer was not compared with the document, whose schema ${error.message}`;
+  }
 }
