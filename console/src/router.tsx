@@ -59,30 +59,25 @@ const page = <const Path extends string, Name extends string, Word extends strin
 
 const overview = page(
   '/',
-  () => import('./pages/OverviewPage.tsx'), 'OverviewPage',
+  () => import('./pages/OverviewPage.tsx'),
+  'OverviewPage',
   'window',
   'chart',
 );
-const skills = page(
-  '/skills',
-  () => import('./pages/SkillsPage.tsx'), 'SkillsPage',
-  'q',
-);
+const skills = page('/skills', () => import('./pages/SkillsPage.tsx'), 'SkillsPage', 'q');
 /** `from` is a job whose input the form begins with. */
 const skill = page(
   '/skills/$category/$version/$name',
-  () => import('./pages/SkillPage.tsx'), 'SkillPage',
+  () => import('./pages/SkillPage.tsx'),
+  'SkillPage',
   'tab',
   'from',
 );
-const connect = page(
-  '/connect',
-  () => import('./pages/ConnectPage.tsx'), 'ConnectPage',
-  'client',
-);
+const connect = page('/connect', () => import('./pages/ConnectPage.tsx'), 'ConnectPage', 'client');
 const jobs = page(
   '/jobs',
-  () => import('./pages/JobsPage.tsx'), 'JobsPage',
+  () => import('./pages/JobsPage.tsx'),
+  'JobsPage',
   'status',
   'agent_id',
   'skill',
@@ -97,18 +92,21 @@ const job = page('/jobs/$jobId', () => import('./pages/JobPage.tsx'), 'JobPage',
 const queue = page('/queue', () => import('./pages/QueuePage.tsx'), 'QueuePage', 'of');
 const approvals = page(
   '/approvals',
-  () => import('./pages/ApprovalsPage.tsx'), 'ApprovalsPage',
+  () => import('./pages/ApprovalsPage.tsx'),
+  'ApprovalsPage',
   'status',
   'agent_id',
   'job_id',
 );
 const approval = page(
   '/approvals/$approvalId',
-  () => import('./pages/ApprovalPage.tsx'), 'ApprovalPage',
+  () => import('./pages/ApprovalPage.tsx'),
+  'ApprovalPage',
 );
 const conversations = page(
   '/conversations',
-  () => import('./pages/ConversationsPage.tsx'), 'ConversationsPage',
+  () => import('./pages/ConversationsPage.tsx'),
+  'ConversationsPage',
   'status',
   'agent_id',
   'user_id',
@@ -116,17 +114,15 @@ const conversations = page(
 );
 const conversation = page(
   '/conversations/$conversationId',
-  () => import('./pages/ConversationPage.tsx'), 'ConversationPage',
+  () => import('./pages/ConversationPage.tsx'),
+  'ConversationPage',
 );
-const agents = page(
-  '/agents',
-  () => import('./pages/AgentsPage.tsx'), 'AgentsPage',
-  'dialog',
-);
+const agents = page('/agents', () => import('./pages/AgentsPage.tsx'), 'AgentsPage', 'dialog');
 /** `conversation` is the one that the chat goes on with; the others filter its memories. */
 const agent = page(
   '/agents/$agentId',
-  () => import('./pages/AgentPage.tsx'), 'AgentPage',
+  () => import('./pages/AgentPage.tsx'),
+  'AgentPage',
   'tab',
   'q',
   'tag',
@@ -137,7 +133,8 @@ const agent = page(
 );
 const memories = page(
   '/memories',
-  () => import('./pages/MemoriesPage.tsx'), 'MemoriesPage',
+  () => import('./pages/MemoriesPage.tsx'),
+  'MemoriesPage',
   'agent_id',
   'q',
   'tag',
@@ -147,78 +144,85 @@ const memories = page(
 const user = page('/users/$userId', () => import('./pages/UserPage.tsx'), 'UserPage');
 const schedules = page(
   '/schedules',
-  () => import('./pages/SchedulesPage.tsx'), 'SchedulesPage',
+  () => import('./pages/SchedulesPage.tsx'),
+  'SchedulesPage',
   'dialog',
 );
 /** `view` is how its calendar looks, `day` where. */
 const schedule = page(
   '/schedules/$scheduleId',
-  () => import('./pages/SchedulePage.tsx'), 'SchedulePage',
+  () => import('./pages/SchedulePage.tsx'),
+  'SchedulePage',
   'tab',
   'view',
   'day',
 );
 const webhooks = page(
   '/webhooks',
-  () => import('./pages/WebhooksPage.tsx'), 'WebhooksPage',
+  () => import('./pages/WebhooksPage.tsx'),
+  'WebhooksPage',
   'dialog',
 );
 const webhook = page(
   '/webhooks/$webhookId',
-  () => import('./pages/WebhookPage.tsx'), 'WebhookPage',
+  () => import('./pages/WebhookPage.tsx'),
+  'WebhookPage',
   'delivery',
 );
 const triggers = page(
   '/triggers',
-  () => import('./pages/TriggersPage.tsx'), 'TriggersPage',
+  () => import('./pages/TriggersPage.tsx'),
+  'TriggersPage',
   'dialog',
 );
 const trigger = page(
   '/triggers/$triggerId',
-  () => import('./pages/TriggerPage.tsx'), 'TriggerPage',
+  () => import('./pages/TriggerPage.tsx'),
+  'TriggerPage',
 );
 const apiKeys = page(
   '/api-keys',
-  () => import('./pages/ApiKeysPage.tsx'), 'ApiKeysPage',
+  () => import('./pages/ApiKeysPage.tsx'),
+  'ApiKeysPage',
   'q',
   'state',
   'dialog',
 );
-const apiKey = page(
-  '/api-keys/$keyId',
-  () => import('./pages/ApiKeyPage.tsx'), 'ApiKeyPage',
-);
+const apiKey = page('/api-keys/$keyId', () => import('./pages/ApiKeyPage.tsx'), 'ApiKeyPage');
 const mcpServers = page(
   '/mcp-servers',
-  () => import('./pages/McpServersPage.tsx'), 'McpServersPage',
+  () => import('./pages/McpServersPage.tsx'),
+  'McpServersPage',
   'dialog',
 );
 const mcpServer = page(
   '/mcp-servers/$name',
-  () => import('./pages/McpServerPage.tsx'), 'McpServerPage',
+  () => import('./pages/McpServerPage.tsx'),
+  'McpServerPage',
 );
 const openapiImports = page(
   '/openapi-imports',
-  () => import('./pages/OpenapiImportsPage.tsx'), 'OpenapiImportsPage',
+  () => import('./pages/OpenapiImportsPage.tsx'),
+  'OpenapiImportsPage',
   'dialog',
 );
 const openapiImport = page(
   '/openapi-imports/$name',
-  () => import('./pages/OpenapiImportPage.tsx'), 'OpenapiImportPage',
+  () => import('./pages/OpenapiImportPage.tsx'),
+  'OpenapiImportPage',
 );
-const accounts = page(
-  '/accounts',
-  () => import('./pages/AccountsPage.tsx'), 'AccountsPage',
-);
+const accounts = page('/accounts', () => import('./pages/AccountsPage.tsx'), 'AccountsPage');
 /** Where authorization servers send the browser back to. */
 const accountCallback = page(
   '/oauth/callback/$server',
-  () => import('./pages/AccountCallbackPage.tsx'), 'AccountCallbackPage',
+  () => import('./pages/AccountCallbackPage.tsx'),
+  'AccountCallbackPage',
 );
 /** Whose usage is listed. */
 const system = page(
   '/system',
-  () => import('./pages/SystemPage.tsx'), 'SystemPage',
+  () => import('./pages/SystemPage.tsx'),
+  'SystemPage',
   'owner_kind',
   'organization_id',
 );
