@@ -112,7 +112,7 @@ async function processOn(database: Database, clock: ManualClock) {
         const trigger = await triggers.byToken(token);
         requireActive(trigger);
         const caller = await receiver.callerOf(trigger);
-        const received = await receiver.accept(trigger, caller, {
+        const received = await receiver.receive(trigger, caller, {
           headers: {},
           bytes: Buffer.alloc(0),
           query: {},

@@ -13,9 +13,8 @@ import {
   reserve,
   type UsageOwner,
 } from '../../src/core/usage/reservations.ts';
-import { deleteOldUsage } from '../../src/core/usage/retention.ts';
 import { deleteBudget, setAsideUsage } from '../../src/core/usage/usage.store.ts';
-import { UsageLedger } from '../../src/core/usage/usage.ts';
+import { deleteOldUsage, UsageLedger } from '../../src/core/usage/usage.ts';
 import { notFound } from '../../src/kernel/errors.ts';
 import { costless, withoutPrice } from '../support/charges.ts';
 import { contextOf } from '../support/context.ts';

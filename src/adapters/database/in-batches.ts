@@ -23,5 +23,14 @@ export async function deleteInBatches(
   }
 }
 
-/** The result of a batch that deletes every row that it finds. */
-export const foundAndDeleted = (rows: number): DeletedBatch => ({ found: rows, deleted: rows });
+/** Deletes rows of which each batch deletes all that it finds: `deleteRows` deletes `max` at most; how many that were. */
+export function deleteAll(
+  database: Database,
+  max: number,
+  deleteRows: (tx: Transaction) => Promise<number>,
+): Promise<number> {
+  return deleteInBatches(database, max, async (tx) => {
+    const rows = await deleteRows(tx);
+    return { found: rows, deleted: rows };
+  });
+}

@@ -3,7 +3,7 @@
  * second. The record of a session is kept until no cookie of it is valid any more.
  */
 import type { Database } from '../../adapters/database/database.ts';
-import { deleteInBatches, foundAndDeleted } from '../../adapters/database/in-batches.ts';
+import { deleteAll } from '../../adapters/database/in-batches.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { ShortCache } from '../../kernel/short-cache.ts';
 import { deleteExpiredSessions, insertEndedSession, isEndedSession } from './console.store.ts';
@@ -41,7 +41,5 @@ export async function deleteEndedSessions(deps: {
   readonly clock: Clock;
 }): Promise<void> {
   const now = deps.clock.now();
-  await deleteInBatches(deps.database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteExpiredSessions(tx, now, rowsMax)),
-  );
+  await deleteAll(deps.database, rowsMax, (tx) => deleteExpiredSessions(tx, now, rowsMax));
 }

@@ -165,6 +165,12 @@ export class Execution {
     return answer(await this.#parts.acceptor.accept(work), target.conversationId);
   }
 
+  /** The job that an earlier request with this key and fingerprint has made; `execute` checks again in its transaction. */
+  async findReplay(key: IdempotencyKey): Promise<AcceptedJob | undefined> {
+    const earlier = await replayOf(this.#context, key);
+    return earlier?.kind === 'replayed' ? earlier.job : undefined;
+  }
+
   /**
    * The work of a request, for the caller to accept together with others; throws as `execute`. `names` are the fields of
    * its times.

@@ -42,7 +42,7 @@ export function executionRoutes(
   stopping: AbortSignal,
   reserved: ReadonlySet<string>,
   unmatched: Unmatched,
-) {
+): void {
   runRoute(server, execution, jobs, stopping, {
     path: '/api/:category/:version/:skillName',
     schema: executeSchema,

@@ -162,9 +162,7 @@ async function viewOf({ context, parts }: Jobs, row: JobRow) {
   }
   if (row.held_by === null || !isTimedPause(row.held_by)) return view;
   const { places } = parts.settler.parts;
-  const end = (await places.uses.pauses.ends(context.database.read, [row.held_by])).get(
-    row.held_by,
-  );
+  const end = (await places.uses.pauseEnds(context.database.read, [row.held_by])).get(row.held_by);
   if (end === undefined) return view;
   return { ...view, waiting_for: `${view.waiting_for} until ${timestamp(end)}` };
 }

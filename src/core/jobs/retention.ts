@@ -7,8 +7,8 @@ import type { Writer } from '../../adapters/database/counts.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import {
   type DeletedBatch,
+  deleteAll,
   deleteInBatches,
-  foundAndDeleted,
 } from '../../adapters/database/in-batches.ts';
 import { type Clock, dayMs } from '../../kernel/clock.ts';
 import { idFloor } from '../../kernel/ids.ts';
@@ -50,19 +50,15 @@ export async function deleteExpired(
   const deleted = await deleteInBatches(database, jobsMax, (tx) =>
     deleteBatch(tx, before, writer, removeOfJobs),
   );
-  await deleteInBatches(database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteOldEvents(tx, before, rowsMax, readTo)),
-  );
-  await deleteInBatches(database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteOldKeys(tx, now - idempotencyMs, rowsMax)),
-  );
+  await deleteAll(database, rowsMax, (tx) => deleteOldEvents(tx, before, rowsMax, readTo));
+  await deleteAll(database, rowsMax, (tx) => deleteOldKeys(tx, now - idempotencyMs, rowsMax));
   let from = 0;
-  await deleteInBatches(database, rowsMax, async (tx) => {
+  await deleteAll(database, rowsMax, async (tx) => {
     const keys = await deleteOldJobKeys(tx, { from, before: now - dayMs }, rowsMax);
     tx.afterCommit(() => {
       from = keys.from;
     });
-    return foundAndDeleted(keys.deleted);
+    return keys.deleted;
   });
   await database.write(async (tx) => {
     // In the order in which accepting and settling change them.

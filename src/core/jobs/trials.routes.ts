@@ -34,7 +34,7 @@ export function trialRoutes(
   execution: Execution,
   jobs: Jobs,
   stopping: AbortSignal,
-) {
+): void {
   runRoute(server, execution, jobs, stopping, {
     path: '/api/agents/:agentId/trials',
     schema: trialSchema,

@@ -4,18 +4,20 @@
  */
 
 import type { Database } from '../../adapters/database/database.ts';
+import { deleteAll } from '../../adapters/database/in-batches.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import { type Clock, dayMs } from '../../kernel/clock.ts';
 import { usdOf, usdOrNull } from '../../kernel/money.ts';
 import type { Context } from '../context/context.ts';
 import { costOfDay, costOfMonth, tokensOfDay, tokensOfMonth } from './budget-states.ts';
 import { limitsBody } from './budgets.ts';
-import { dayOf, monthRange, rangeOf } from './days.ts';
+import { dayOf, daysMax, monthRange, rangeOf } from './days.ts';
 import { keyOf, type Owner, ownerField } from './owners.ts';
 import { leftOf } from './reservation-rule.ts';
 import {
   type DayRange,
   type DayRow,
+  deleteUsageBefore,
   findBudget,
   listDays,
   listUsage,
@@ -128,4 +130,13 @@ function dayBody(row: DayRow) {
     unreported_calls,
     unpriced_calls,
   };
+}
+
+/** Rows deleted in one transaction. */
+const rowsMax = 1_000;
+
+/** Deletes usage older than the most days of a request. Returns the number of rows. */
+export function deleteOldUsage(deps: { database: Database; clock: Clock }): Promise<number> {
+  const before = dayOf(deps.clock.now() - daysMax * dayMs);
+  return deleteAll(deps.database, rowsMax, (tx) => deleteUsageBefore(tx, before, rowsMax));
 }

@@ -3,21 +3,18 @@
  * in batches.
  */
 import type { Database } from '../../adapters/database/database.ts';
-import { deleteInBatches, foundAndDeleted } from '../../adapters/database/in-batches.ts';
+import { deleteAll } from '../../adapters/database/in-batches.ts';
 import { idempotencyMs } from '../../core/jobs/idempotency.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { deleteOldEventKeys } from './idempotency.store.ts';
-import { pagesOfJobs } from './retention.store.ts';
-import { forgetJobs } from './waits.store.ts';
+import { forgetJobs, pagesOfJobs } from './waits.store.ts';
 
 /** Rows that one transaction reads or deletes. */
 const rowsMax = 1_000;
 
 export async function deleteOldEvents(database: Database, clock: Clock): Promise<void> {
   const before = clock.now() - idempotencyMs;
-  await deleteInBatches(database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteOldEventKeys(tx, before, rowsMax)),
-  );
+  await deleteAll(database, rowsMax, (tx) => deleteOldEventKeys(tx, before, rowsMax));
   for (const pageOfJobs of pagesOfJobs) {
     let page = await pageOfJobs(database.read, { after: '', limit: rowsMax });
     for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {

@@ -1,4 +1,5 @@
 /** The waits of runs for events, and the last event of a name and key that each job got. */
+
 import { type Selectable, sql } from 'kysely';
 import type { Transaction } from '../../adapters/database/database.ts';
 import { allRows, firstRow, statement } from '../../adapters/database/statement.ts';
@@ -160,3 +161,29 @@ export async function recordTaken(
   if (job_id === null) await tx.each(markTaken, [{ id }]);
   else await countDeleted(tx, await tx.all(removeEvent, { id }));
 }
+
+const jobsIn = (table: 'event_positions' | 'received_events') =>
+  allRows<{ after: string; limit: number }>()((db, p) =>
+    db
+      .selectFrom(table)
+      .select((eb) => [
+        eb.ref('job_id').$castTo<string>().as('job_id'),
+        eb
+          .selectFrom('jobs')
+          .select('due_at')
+          .whereRef('jobs.id', '=', `${table}.job_id`)
+          .as('due_at'),
+      ])
+      .where('job_id', 'is not', null)
+      .where('job_id', '>', p('after'))
+      .groupBy('job_id')
+      .orderBy('job_id')
+      .limit(p('limit')),
+  );
+
+/** Jobs after one, in the order of their ids; `due_at` is null for those that have ended. */
+export const pagesOfJobs = [
+  // Jobs that got events, and jobs for which alone events are stored.
+  jobsIn('event_positions'),
+  jobsIn('received_events'),
+];

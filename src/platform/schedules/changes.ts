@@ -17,7 +17,7 @@ import { nextSlot, parseStoredTimetable } from './timetable.ts';
 
 /** Changes the given fields; returns the new row. */
 export function changeScheduledJob(
-  { database, clock, agents, skills, settler }: Schedules,
+  { context: { database, clock }, parts: { agents, skills, settler } }: Schedules,
   caller: Caller,
   id: string,
   fields: ScheduledJobChanges,

@@ -1,7 +1,6 @@
 /** Recomputes the next slots of all scheduled jobs at the start, as rules of time zones change, and after the clock was set back. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Database } from '../../adapters/database/database.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import type { Context } from '../../core/context/context.ts';
 import { findAhead, planScheduledJobs } from './schedules.store.ts';
 import { nextSlot, parseStoredTimetable } from './timetable.ts';
 
@@ -9,7 +8,7 @@ import { nextSlot, parseStoredTimetable } from './timetable.ts';
 const batchMax = 500;
 
 /** Recomputes the next slot of every scheduled job that is not due. Recorded slots stay as they are. */
-export async function planAnew(database: Database, clock: Clock): Promise<void> {
+export async function planAnew({ database, clock }: Context): Promise<void> {
   let after = '';
   for (;;) {
     const now = clock.now();

@@ -10,14 +10,13 @@
 
 import { requireRoom } from '../../adapters/database/caps.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
+import { deleteAll } from '../../adapters/database/in-batches.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
-import type { Agents } from '../../core/agents/agents.ts';
-import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { AcceptedJob, Acceptor } from '../../core/jobs/accept.ts';
 import { agentPaused, refuseInvalid } from '../../core/jobs/execute.ts';
 import { jobSummary } from '../../core/jobs/job-views.ts';
-import { refusalsOf, requireSkillScopes } from '../../core/jobs/readiness.ts';
+import { refusalsOf, requireSkillScopes, type StarterSlices } from '../../core/jobs/readiness.ts';
 import type { Settler } from '../../core/jobs/settle.ts';
 import { findScheduledJobOf } from '../../core/scheduled-runs/scheduled-runs.ts';
 import {
@@ -28,14 +27,14 @@ import {
 } from '../../core/skills/registry.ts';
 import { removeBudgetOfScheduledJob } from '../../core/usage/budgets.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
-import type { Clock } from '../../kernel/clock.ts';
-import { newId } from '../../kernel/ids.ts';
+import { type Clock, dayMs } from '../../kernel/clock.ts';
+import { idFloor, newId } from '../../kernel/ids.ts';
 import { changeScheduledJob } from './changes.ts';
 import { nextRunsOf, timetableColumns, timetableOf } from './cron-fields.ts';
 import { beginLastRuns } from './last-runs.store.ts';
 import { duplicate, lockRow, readScheduledJob, stopRuns } from './lookup.ts';
 import { runRequest } from './run-request.ts';
-import { insertRuns, listRuns, newRun } from './runs.store.ts';
+import { deleteRuns, insertRuns, listRuns, newRun } from './runs.store.ts';
 import type { NewScheduledJob, ScheduledJobChanges } from './schedules.schemas.ts';
 import {
   deleteScheduledJob,
@@ -55,39 +54,24 @@ import {
 /** The version of a skill when none is named (specification: Versioning). */
 const defaultVersion = 'v1.0';
 
-export class Schedules {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly max: number;
-  readonly agents: Agents;
-  readonly apiKeys: ApiKeys;
-  readonly skills: SkillRegistry;
+/** The parts of the platform that scheduled jobs use. */
+interface SchedulesParts extends StarterSlices {
   readonly acceptor: Acceptor;
   readonly settler: Settler;
+}
 
-  constructor(
-    { config, database, clock }: Context,
-    slices: {
-      readonly agents: Agents;
-      readonly apiKeys: ApiKeys;
-      readonly skills: SkillRegistry;
-      readonly acceptor: Acceptor;
-      readonly settler: Settler;
-    },
-  ) {
-    this.database = database;
-    this.clock = clock;
-    this.max = config.scheduledJobsMax;
-    this.agents = slices.agents;
-    this.apiKeys = slices.apiKeys;
-    this.skills = slices.skills;
-    this.acceptor = slices.acceptor;
-    this.settler = slices.settler;
+export class Schedules {
+  readonly context: Context;
+  readonly parts: SchedulesParts;
+
+  constructor(context: Context, parts: SchedulesParts) {
+    this.context = context;
+    this.parts = parts;
   }
 
   /** The organization's scheduled job, or `404 not_found`. */
   find(organizationId: string, id: string): Promise<ScheduledJobRow> {
-    return readScheduledJob(this.database.read, organizationId, id);
+    return readScheduledJob(this.context.database.read, organizationId, id);
   }
 
   /** Like `find`, and locks the row until the transaction ends. */
@@ -97,7 +81,7 @@ export class Schedules {
 
   /** The scheduled job whose run a job is; undefined when it was deleted. */
   async ofJob(organizationId: string, jobId: string): Promise<string | undefined> {
-    const { read } = this.database;
+    const { read } = this.context.database;
     const id = await findScheduledJobOf(read, jobId);
     // Rows of runs outlive their deleted scheduled job until retention deletes them.
     if (id === undefined) return undefined;
@@ -106,12 +90,12 @@ export class Schedules {
 
   /** `404 not_found` and `403 insufficient_scope` for a change, before its body is checked. */
   async admitChange(caller: Caller, id: string): Promise<void> {
-    requireSkillScopes(this.skills, caller, await this.find(caller.organizationId, id));
+    requireSkillScopes(this.parts.skills, caller, await this.find(caller.organizationId, id));
   }
 
   /** The next `count` slots of an expression in a time zone. `400` as at creation. */
   preview(expression: string, zone: string, count: number) {
-    return nextRunsOf(expression, zone, count, this.clock.now());
+    return nextRunsOf(expression, zone, count, this.context.clock.now());
   }
 
   /** Creates one in the name of the caller's key. */
@@ -119,12 +103,12 @@ export class Schedules {
     const { organizationId } = caller;
     const { enabled = true, input = {}, cron_expression, timezone = null, ...given } = fields;
     const named = { skill_version: defaultVersion, ...given };
-    await this.agents.stateOf(organizationId, named.agent_id);
-    const skill = admittedSkill(this.skills, caller, named);
+    await this.parts.agents.stateOf(organizationId, named.agent_id);
+    const skill = admittedSkill(this.parts.skills, caller, named);
     const columns = timetableColumns(cron_expression, timezone);
     const timetable = timetableOf(columns);
     refuseInvalid(skill, input, 'input');
-    const now = this.clock.now();
+    const now = this.context.clock.now();
     const row: ScheduledJobRow = {
       id: newId(),
       organization_id: organizationId,
@@ -141,10 +125,14 @@ export class Schedules {
       last_run_status: null,
       last_run_job_id: null,
     };
-    await this.database.write(async (tx) => {
-      const cap = { table: 'scheduled_jobs', things: 'scheduled jobs', max: this.max } as const;
+    await this.context.database.write(async (tx) => {
+      const cap = {
+        table: 'scheduled_jobs',
+        things: 'scheduled jobs',
+        max: this.context.config.scheduledJobsMax,
+      } as const;
       await requireRoom(tx, organizationId, [cap]);
-      await this.agents.lock(tx, organizationId, row.agent_id);
+      await this.parts.agents.lock(tx, organizationId, row.agent_id);
       if (!(await insertScheduledJob(tx, row))) throw duplicate();
     });
     return createdScheduledJobView(row, now);
@@ -152,9 +140,9 @@ export class Schedules {
 
   /** All of the organization, newest first; on request with the refusal that a slot would get now, without input checks. */
   async list(organizationId: string, include?: 'refusal') {
-    const rows = await listScheduledJobs(this.database.read, organizationId);
-    const refusals = include === undefined ? [] : await refusalsOf(this, rows);
-    const now = this.clock.now();
+    const rows = await listScheduledJobs(this.context.database.read, organizationId);
+    const refusals = include === undefined ? [] : await refusalsOf(this.parts, rows);
+    const now = this.context.clock.now();
     return rows.map((row, i) => ({ ...scheduledJobSummary(row, now), ...refusals[i] }));
   }
 
@@ -162,21 +150,21 @@ export class Schedules {
   async get(organizationId: string, id: string, include?: 'refusal') {
     const row = await this.find(organizationId, id);
     const [refusal] =
-      include === undefined ? [] : await refusalsOf(this, [row], ({ input }) => input);
-    return { ...scheduledJobView(row, this.clock.now()), ...refusal };
+      include === undefined ? [] : await refusalsOf(this.parts, [row], ({ input }) => input);
+    return { ...scheduledJobView(row, this.context.clock.now()), ...refusal };
   }
 
   /** Changes the given fields. Runs use the key of the last change of skill, agent or input (`keyOfRuns`). */
   async update(caller: Caller, id: string, fields: ScheduledJobChanges) {
     const row = await changeScheduledJob(this, caller, id, fields);
-    return scheduledJobView(row, this.clock.now());
+    return scheduledJobView(row, this.context.clock.now());
   }
 
   /** Deletes one, with its budget; throws `403` where the caller may not delete that. */
   async remove(caller: Caller, id: string): Promise<void> {
-    await this.database.write(async (tx) => {
+    await this.context.database.write(async (tx) => {
       await lockRow(tx, caller.organizationId, id);
-      await stopRuns(tx, this.settler, id);
+      await stopRuns(tx, this.parts.settler, id);
       await removeBudgetOfScheduledJob(tx, caller, id);
       await deleteScheduledJob(tx, id);
     });
@@ -185,15 +173,15 @@ export class Schedules {
   /** Runs it at once, enabled or not, in the name of the caller's key. */
   runNow(caller: Caller, id: string) {
     const { organizationId } = caller;
-    return this.database.write(async (tx) => {
+    return this.context.database.write(async (tx) => {
       const row = await lockRow(tx, organizationId, id);
-      const skill = admittedSkill(this.skills, caller, row);
+      const skill = admittedSkill(this.parts.skills, caller, row);
       refuseInvalid(skill, JSON.parse(row.input), 'input');
-      const { status, priority } = await this.agents.lock(tx, organizationId, row.agent_id);
+      const { status, priority } = await this.parts.agents.lock(tx, organizationId, row.agent_id);
       if (status === 'paused') throw agentPaused(row.agent_id);
-      const now = this.clock.now();
+      const now = this.context.clock.now();
       const request = runRequest(row, caller, skill, priority);
-      const [acceptance] = await this.acceptor.acceptWithin(tx, [request]);
+      const [acceptance] = await this.parts.acceptor.acceptWithin(tx, [request]);
       const { job } = acceptance as { job: AcceptedJob };
       const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
       await insertRuns(tx, [newRun(row, record, job.id, now)]);
@@ -205,7 +193,7 @@ export class Schedules {
   /** The outcomes of its due slots, newest first. */
   async runs(organizationId: string, id: string, page: PageAsked) {
     await this.find(organizationId, id);
-    const { data, total } = await listRuns(this.database.read, id, page);
+    const { data, total } = await listRuns(this.context.database.read, id, page);
     return { data: data.map(scheduledRunView), total };
   }
 }
@@ -215,4 +203,13 @@ function admittedSkill(skills: SkillRegistry, caller: Caller, named: SkillColumn
   const skill = skills.active(...lookupOf(caller.organizationId, named));
   requireScopes(caller.scopes, skill.requiredScopes);
   return skill;
+}
+
+/** Rows deleted in one transaction. */
+const rowsMax = 1_000;
+
+/** Deletes runs recorded more than `days` ago, unless their job has not ended; returns how many. */
+export function deleteExpiredRuns(database: Database, clock: Clock, days: number): Promise<number> {
+  const before = idFloor(clock.now() - days * dayMs);
+  return deleteAll(database, rowsMax, (tx) => deleteRuns(tx, before, rowsMax));
 }

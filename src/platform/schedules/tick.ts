@@ -5,7 +5,7 @@
  * blocked.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Database, Transaction } from '../../adapters/database/database.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
 import { envelopeOf, type NewEvent } from '../../core/events/events.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
@@ -17,7 +17,6 @@ import {
   readinessOf,
   type StarterSlices,
 } from '../../core/jobs/readiness.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { isUnavailable } from '../../kernel/errors.ts';
 import type { Logger } from '../../kernel/log.ts';
 import { createSetBackWatch } from '../../kernel/set-back.ts';
@@ -51,25 +50,22 @@ interface Decided extends Prepared {
   readonly from: number;
 }
 
+interface TickParts extends StarterSlices {
+  readonly acceptor: Acceptor;
+}
+
 export class Tick {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly slices: StarterSlices & { readonly acceptor: Acceptor };
+  readonly context: Context;
+  readonly parts: TickParts;
   /** Whether the clock was set back since the last call; true at the first one. */
   readonly wasSetBack: () => boolean;
   /** Whether next slots must be recomputed; true until that has succeeded. */
   mustPlan = false;
 
-  constructor(
-    { database, clock, log }: Context,
-    slices: StarterSlices & { readonly acceptor: Acceptor },
-  ) {
-    this.database = database;
-    this.clock = clock;
-    this.log = log;
-    this.slices = slices;
-    this.wasSetBack = createSetBackWatch(clock);
+  constructor(context: Context, parts: TickParts) {
+    this.context = context;
+    this.parts = parts;
+    this.wasSetBack = createSetBackWatch(context.clock);
   }
 
   /** Handles all due scheduled jobs; returns how many there were. */
@@ -77,7 +73,7 @@ export class Tick {
     await this.#planAfterSetback();
     let total = 0;
     for (;;) {
-      const batch = await nextBatch(this.database, this.clock.now());
+      const batch = await nextBatch(this.context);
       if (batch.length === 0) return total;
       const done = await runBatch(this, batch);
       total += done;
@@ -89,16 +85,17 @@ export class Tick {
 
   /** Recomputes next slots at the start and when the clock was set back. */
   async #planAfterSetback(): Promise<void> {
-    const { database, clock } = this;
+    const { database, clock } = this.context;
     this.mustPlan ||= this.wasSetBack();
     if (!this.mustPlan) return;
-    await planAnew(database, clock);
+    await planAnew(this.context);
     await database.write((tx) => clampLastRuns(tx, clock.now()));
     this.mustPlan = false;
   }
 }
 
-async function nextBatch(database: Database, now: number): Promise<ScheduledJob[]> {
+async function nextBatch({ database, clock }: Context): Promise<ScheduledJob[]> {
+  const now = clock.now();
   const ids: string[] = [];
   let bytes = 0;
   let records = 0;
@@ -134,7 +131,10 @@ async function runBatch(tick: Tick, batch: readonly ScheduledJob[]): Promise<num
     try {
       done += await runTogether(tick, [job]);
     } catch (err) {
-      tick.log.error({ err, scheduled_job_id: job.id }, 'a scheduled job could not be handled');
+      tick.context.log.error(
+        { err, scheduled_job_id: job.id },
+        'a scheduled job could not be handled',
+      );
     }
   }
   return done;
@@ -143,14 +143,14 @@ async function runBatch(tick: Tick, batch: readonly ScheduledJob[]): Promise<num
 /** A transaction awaits only its own queries, so all other checks come before it. */
 async function runTogether(tick: Tick, batch: readonly ScheduledJob[]): Promise<number> {
   const prepared = await prepare(tick, batch);
-  return tick.database.write((tx) => runDue(tick, tx, prepared));
+  return tick.context.database.write((tx) => runDue(tick, tx, prepared));
 }
 
 async function prepare(
-  { slices }: Tick,
+  { parts }: Tick,
   batch: readonly ScheduledJob[],
 ): Promise<Map<string, Prepared>> {
-  const readiness = await readinessOf(slices, batch, ({ input }) => input);
+  const readiness = await readinessOf(parts, batch, ({ input }) => input);
   const prepared = batch.map((job, i) => {
     const found = readiness[i] as Readiness;
     return { job, readiness: 'code' in found ? refusalOf(job, found) : found };
@@ -159,7 +159,7 @@ async function prepare(
 }
 
 async function runDue(
-  { slices: { acceptor }, clock, log }: Tick,
+  { parts: { acceptor }, context: { clock, log } }: Tick,
   tx: Transaction,
   prepared: ReadonlyMap<string, Prepared>,
 ): Promise<number> {

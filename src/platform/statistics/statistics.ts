@@ -1,15 +1,19 @@
 /** Recent counts of an organization's runs, and the users of a skill version. */
+import type { Database } from '../../adapters/database/database.ts';
+import { deleteAll } from '../../adapters/database/in-batches.ts';
 import type { Context } from '../../core/context/context.ts';
 import { findOldestDueOf } from '../../core/jobs/turns/oldest-due.store.ts';
 import { countUnendedOf } from '../../core/jobs/unended-jobs.store.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
-import { dayMs, timestamp } from '../../kernel/clock.ts';
+import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
 import { usdOf } from '../../kernel/money.ts';
 import { listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
 import { listTriggersOfSkill } from '../triggers/triggers.store.ts';
 import {
   countsBySkill,
   countsByStart,
+  deleteKeyRuns,
+  deleteRunCounts,
   keysOfSkill,
   type SkillName,
   type Span,
@@ -155,4 +159,21 @@ function bucketsOf({ seconds, from, to }: Span, counts: readonly CountsRow[]) {
 function averageOf(row: Pick<CountsRow, 'completed' | 'failed' | 'duration_ms'>): number | null {
   const runs = row.completed + row.failed;
   return runs === 0 ? null : Math.round(row.duration_ms / runs);
+}
+
+/** Rows deleted in one transaction. */
+const rowsMax = 1_000;
+/** Kept beyond the window, so that a concurrent request misses no row. */
+const spareMs = 60 * 60 * 1_000;
+
+export async function deleteOldStatistics(parts: {
+  database: Database;
+  clock: Pick<Clock, 'now'>;
+}): Promise<void> {
+  const { database, clock } = parts;
+  for (const { seconds, buckets } of Object.values(windows)) {
+    const before = clock.now() - seconds * 1_000 * buckets - spareMs;
+    await deleteAll(database, rowsMax, (tx) => deleteRunCounts(tx, seconds, before, rowsMax));
+  }
+  await deleteAll(database, rowsMax, (tx) => deleteKeyRuns(tx, firstKeyDay(clock.now()), rowsMax));
 }

@@ -4,7 +4,7 @@
  * holds neither the content of a call nor its sender's address.
  */
 import type { Database } from '../../adapters/database/database.ts';
-import { deleteInBatches, foundAndDeleted } from '../../adapters/database/in-batches.ts';
+import { deleteAll } from '../../adapters/database/in-batches.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Context } from '../../core/context/context.ts';
 import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
@@ -120,9 +120,7 @@ export class TriggerCalls {
   /** Deletes calls that are too old; how many. */
   deleteOld(): Promise<number> {
     const before = this.#clock.now() - keptMs;
-    return deleteInBatches(this.#database, deletedMax, async (tx) =>
-      foundAndDeleted(await deleteCallsBefore(tx, before, deletedMax)),
-    );
+    return deleteAll(this.#database, deletedMax, (tx) => deleteCallsBefore(tx, before, deletedMax));
   }
 }
 

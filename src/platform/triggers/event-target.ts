@@ -2,15 +2,19 @@
 import { hash } from 'node:crypto';
 import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import { hasScopes } from '../../kernel/caller.ts';
-import { invalid, PlatformError } from '../../kernel/errors.ts';
+import { invalid } from '../../kernel/errors.ts';
 import { isObject } from '../../kernel/json.ts';
-import { eventKeyCharsMax, isLongerThan } from '../../kernel/step-bounds.ts';
+import { eventKeyCharsMax } from '../../kernel/step-bounds.ts';
 import { canonicalJson } from '../../kernel/text.ts';
 import { eventScopes } from '../run-events/bounds.ts';
 import type { SendReceipt } from '../run-events/run-events.ts';
+import { evaluateKey } from './evaluate-key.ts';
 import type { MappingContext } from './mapping-context.ts';
 import type { TriggerReceiver } from './receive.ts';
 import type { TriggerRow } from './triggers.store.ts';
+
+/** The field of the mapping that gives the key of an event. */
+export const eventKeyField = 'event.key_mapping';
 
 /** Why the trigger may not send events; null if it may. */
 export function eventObstacle(scopes: readonly string[]): string | null {
@@ -19,7 +23,7 @@ export function eventObstacle(scopes: readonly string[]): string | null {
 
 /** Sends the event of a call, or returns that of an earlier identical call. */
 export async function sendEvent(
-  { mappings, runEvents }: TriggerReceiver,
+  { parts: { mappings, runEvents } }: TriggerReceiver,
   trigger: TriggerRow & { readonly event_name: string },
   context: MappingContext,
   idempotencyKey: string | undefined,
@@ -30,25 +34,12 @@ export async function sendEvent(
   const sender = { organizationId, owner, idempotencyKey, fingerprint };
   const earlier = await runEvents.findReceipt(sender);
   if (earlier !== undefined) return earlier;
-  const key = await keyOf(mappings, trigger, context);
+  const { event_key_mapping: mapping } = trigger;
+  const ofKey = { field: eventKeyField, max: eventKeyCharsMax };
+  const key =
+    mapping === null ? null : await evaluateKey(mappings, trigger, { ...ofKey, mapping }, context);
   const data = await dataOf(mappings, trigger, context);
   return runEvents.send(sender, { event, key, jobId: null, data });
-}
-
-async function keyOf(
-  mappings: Expressions,
-  { organization_id, event_key_mapping: mapping }: TriggerRow,
-  context: MappingContext,
-): Promise<string | null> {
-  if (mapping === null) return null;
-  const value = await ofKeyMapping(mappings.evaluate(organization_id, mapping, context));
-  if (value === undefined) throw invalid(keyField, 'gives nothing for this request');
-  const isText = typeof value === 'string' || typeof value === 'number';
-  const key = isText ? String(value) : '';
-  if (key === '' || isLongerThan(key, eventKeyCharsMax)) {
-    throw invalid(keyField, `must give text of 1 to ${eventKeyCharsMax} characters, or a number`);
-  }
-  return key;
 }
 
 /** The body, or the result of the mapping over the trigger's own input. */
@@ -64,16 +55,4 @@ async function dataOf(
   if (isObject(mapped)) return { ...own, ...mapped };
   if (Object.keys(own).length === 0) return mapped;
   throw invalid('mapping', 'must give an object, because the trigger has an input');
-}
-
-const keyField = 'event.key_mapping';
-
-/** Reports a fault of the mapping under the field that contains the expression. */
-export async function ofKeyMapping<T>(evaluated: Promise<T>): Promise<T> {
-  try {
-    return await evaluated;
-  } catch (error) {
-    const issue = error instanceof PlatformError && error.extras.details?.[0];
-    throw issue ? invalid(keyField, issue.issue) : error;
-  }
 }

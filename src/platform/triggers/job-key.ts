@@ -7,8 +7,7 @@ import {
   jobKeyMax,
   jobKeyOf,
 } from '../../core/jobs/job-keys/job-keys.ts';
-import { invalid, invalidIn, PlatformError } from '../../kernel/errors.ts';
-import { isLongerThan } from '../../kernel/step-bounds.ts';
+import { evaluateKey, withField } from './evaluate-key.ts';
 import type { MappingContext } from './mapping-context.ts';
 import type { TriggerRow } from './triggers.store.ts';
 
@@ -37,7 +36,7 @@ export async function requireJobKey(mappings: Expressions, trigger: TriggerRow):
   const settings = jobKeySettings(trigger);
   if (settings === null) return;
   keyFrom(settings, 'any');
-  await ofJobKey(mappings.check(trigger.organization_id, settings.mapping));
+  await withField(field, mappings.check(trigger.organization_id, settings.mapping));
 }
 
 /** The key of the job of a call, undefined where the trigger has none; throws `400` where the mapping gives none. */
@@ -48,15 +47,8 @@ export async function jobKeyOfCall(
 ): Promise<JobKey | undefined> {
   const settings = jobKeySettings(trigger);
   if (settings === null) return undefined;
-  const value = await ofJobKey(
-    mappings.evaluate(trigger.organization_id, settings.mapping, context),
-  );
-  if (value === undefined) throw invalid(field, 'gives nothing for this request');
-  const isText = typeof value === 'string' || typeof value === 'number';
-  const key = isText ? String(value) : '';
-  if (key === '' || isLongerThan(key, jobKeyMax)) {
-    throw invalid(field, `must give text of 1 to ${jobKeyMax} characters, or a number`);
-  }
+  const ofKey = { mapping: settings.mapping, field, max: jobKeyMax };
+  const key = await evaluateKey(mappings, trigger, ofKey, context);
   return keyFrom(settings, key);
 }
 
@@ -68,15 +60,4 @@ function keyFrom(settings: JobKeySettings, key: string): JobKey | undefined {
     debounceMaxSeconds: debounce_max_seconds,
   };
   return jobKeyOf(given, names);
-}
-
-/** Names the field of a refusal. */
-async function ofJobKey<Value>(evaluation: Promise<Value>): Promise<Value> {
-  try {
-    return await evaluation;
-  } catch (error) {
-    if (!(error instanceof PlatformError) || error.code !== 'validation_error') throw error;
-    const details = error.extras.details ?? [];
-    throw invalidIn(details.map(({ issue }) => ({ field, issue })));
-  }
 }

@@ -6,18 +6,14 @@
 
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Database } from '../../adapters/database/database.ts';
 import type { SigningSecrets } from '../../adapters/database/signing-secrets.ts';
 import type { Expressions } from '../../adapters/sandbox/expressions.ts';
 import type { ApiKeys } from '../../core/api-keys/api-keys.ts';
 import type { Context } from '../../core/context/context.ts';
 import { envelopeOf } from '../../core/events/events.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
-import type { AcceptedJob } from '../../core/jobs/accept.ts';
 import type { Executed, Execution, Target } from '../../core/jobs/execute.ts';
-import { type IdempotencyKey, idempotencyMs } from '../../core/jobs/idempotency.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { DecryptionError } from '../../kernel/encryption.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
 import { isObject } from '../../kernel/json.ts';
@@ -30,7 +26,7 @@ import type { MappingContext } from './mapping-context.ts';
 import { payloadOf } from './payload.ts';
 import { triggerNotFound } from './refusals.ts';
 import { requireSignature } from './signature.ts';
-import { findStartedJob, type TriggerRow } from './triggers.store.ts';
+import type { TriggerRow } from './triggers.store.ts';
 
 /** A trigger reports an error with one code at most this often. */
 const reportEveryMs = 60_000;
@@ -69,48 +65,38 @@ interface Message {
 /** The outcome of a call, or of an earlier identical one. */
 type Received = Executed | ({ readonly job: null; readonly keyResult?: undefined } & SendReceipt);
 
-export class TriggerReceiver {
-  readonly database: Database;
-  readonly clock: Clock;
+/** The parts of the platform that a call may use. */
+interface ReceiverParts {
   readonly apiKeys: ApiKeys;
   readonly secrets: SigningSecrets;
   readonly execution: Execution;
   readonly runEvents: RunEvents;
   readonly mappings: Expressions;
+}
+
+export class TriggerReceiver {
+  readonly context: Context;
+  readonly parts: ReceiverParts;
   /** The time of each trigger's last report of each code. */
   readonly reportedAt = new Map<string, number>();
 
-  constructor(
-    { database, clock }: Context,
-    slices: {
-      readonly apiKeys: ApiKeys;
-      readonly secrets: SigningSecrets;
-      readonly execution: Execution;
-      readonly runEvents: RunEvents;
-      readonly mappings: Expressions;
-    },
-  ) {
-    this.database = database;
-    this.clock = clock;
-    this.apiKeys = slices.apiKeys;
-    this.secrets = slices.secrets;
-    this.execution = slices.execution;
-    this.runEvents = slices.runEvents;
-    this.mappings = slices.mappings;
+  constructor(context: Context, parts: ReceiverParts) {
+    this.context = context;
+    this.parts = parts;
   }
 
   /** The key that the trigger acts for; `404` and `agent.error` when it is revoked or expired. */
   async callerOf(trigger: TriggerRow): Promise<Caller> {
-    const caller = await this.apiKeys.callerById(trigger.api_key_id);
+    const caller = await this.parts.apiKeys.callerById(trigger.api_key_id);
     if (caller !== undefined) return caller;
     await report(this, trigger, 'invalid_api_key', 'its key is revoked or expired');
     throw triggerNotFound('Its key is revoked or expired');
   }
 
   /** Starts a run or sends an event for a call, or returns what an earlier identical call has made. */
-  async accept(trigger: TriggerRow, caller: Caller, call: Call): Promise<Received> {
+  async receive(trigger: TriggerRow, caller: Caller, call: Call): Promise<Received> {
     const secret = await secretOf(this, trigger);
-    const now = this.clock.now();
+    const now = this.context.clock.now();
     const isIdSigned =
       secret !== null && requireSignature(call.headers, secret, call.bytes, now).isIdSigned;
     if (trigger.event_name !== null) {
@@ -146,12 +132,12 @@ async function startRun(
     key === undefined
       ? undefined
       : { owner: trigger.id, key, fingerprint: fingerprintOf(message, trigger) };
-  const earlier = idempotency && (await startedJob(receiver, idempotency));
+  const earlier = idempotency && (await receiver.parts.execution.findReplay(idempotency));
   if (earlier !== undefined) return { job: earlier, isReplay: true };
   const context = { ...message, headers: visibleHeaders(call.headers) };
-  const input = await inputOf(receiver.mappings, trigger, target, context);
-  const jobKey = await jobKeyOfCall(receiver.mappings, trigger, context);
-  return receiver.execution.execute(caller, target, input, {
+  const input = await inputOf(receiver.parts.mappings, trigger, target, context);
+  const jobKey = await jobKeyOfCall(receiver.parts.mappings, trigger, context);
+  return receiver.parts.execution.execute(caller, target, input, {
     userId: trigger.name,
     triggerType: 'webhook',
     priority: trigger.priority === null ? undefined : firstPriority(trigger.priority),
@@ -165,7 +151,7 @@ async function secretOf(receiver: TriggerReceiver, trigger: TriggerRow): Promise
   const { signing_secret: secret, secret_sealed } = trigger;
   if (secret === null) return null;
   try {
-    return receiver.secrets.open('agent_triggers', trigger, { secret, secret_sealed });
+    return receiver.parts.secrets.open('agent_triggers', trigger, { secret, secret_sealed });
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error;
     const why = 'its signing secret was stored under another ENCRYPTION_KEY';
@@ -198,7 +184,7 @@ async function targetOf(
   try {
     const path = { category, version, skillName };
     const readIds = () => ({ agentId: trigger.agent_id });
-    return await receiver.execution.findTarget(caller, path, readIds);
+    return await receiver.parts.execution.findTarget(caller, path, readIds);
   } catch (error) {
     const code = error instanceof PlatformError ? error.code : undefined;
     if (code === 'skill_not_found') {
@@ -210,15 +196,6 @@ async function targetOf(
     await report(receiver, trigger, code, why);
     throw triggerNotFound(`Its key lacks a scope that ${name} requires`);
   }
-}
-
-/** The job that an earlier identical call has started. `Execution` checks again in its transaction. */
-function startedJob(
-  { database, clock }: TriggerReceiver,
-  { owner, key, fingerprint }: IdempotencyKey,
-): Promise<AcceptedJob | undefined> {
-  const since = clock.now() - idempotencyMs;
-  return findStartedJob(database.read, { owner, key, fingerprint, since });
 }
 
 async function inputOf(
@@ -242,7 +219,7 @@ async function inputOf(
 
 /** Records `agent.error`, unless the trigger has reported the same code within the last minute. */
 async function report(
-  { database, clock, reportedAt }: TriggerReceiver,
+  { context: { database, clock }, reportedAt }: TriggerReceiver,
   trigger: TriggerRow,
   code: string,
   why: string,

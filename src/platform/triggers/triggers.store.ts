@@ -19,26 +19,6 @@ export const findTriggerByHash = firstRow<{ token_hash: string }>()((db, p) =>
   db.selectFrom('agent_triggers').selectAll().where('token_hash', '=', p('token_hash')),
 );
 
-interface Repeat {
-  readonly owner: string;
-  readonly key: string;
-  readonly fingerprint: string;
-  readonly since: number;
-}
-
-/** The job of an earlier call with this key and fingerprint, unless it came before `since`. */
-export const findStartedJob = firstRow<Repeat>()((db, p) =>
-  db
-    .selectFrom('idempotency_keys')
-    .innerJoin('jobs', 'jobs.id', 'idempotency_keys.job_id')
-    .select(['jobs.id', 'jobs.organization_id', 'jobs.conversation_id', 'jobs.agent_id'])
-    .select(['jobs.skill_category', 'jobs.skill_name', 'jobs.skill_version', 'jobs.created_at'])
-    .where('idempotency_keys.owner', '=', p('owner'))
-    .where('idempotency_keys.idempotency_key', '=', p('key'))
-    .where('idempotency_keys.fingerprint', '=', p('fingerprint'))
-    .where('idempotency_keys.created_at', '>=', p('since')),
-);
-
 function byId(db: Handle, organizationId: string, id: string) {
   return db.kysely
     .selectFrom('agent_triggers')

@@ -5,7 +5,6 @@
  */
 import { hash, randomBytes } from 'node:crypto';
 import { requireRoom } from '../../adapters/database/caps.ts';
-import type { Database } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { SecretOwner, SigningSecrets } from '../../adapters/database/signing-secrets.ts';
 import type { Expressions } from '../../adapters/sandbox/expressions.ts';
@@ -15,7 +14,6 @@ import { keyOfRuns } from '../../core/api-keys/key-of-runs.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { invalid } from '../../kernel/errors.ts';
 import { isId, newId } from '../../kernel/ids.ts';
 import { ShortCache } from '../../kernel/short-cache.ts';
@@ -54,37 +52,25 @@ const usualRate = 60;
 /** The columns of a trigger whose calls need not be signed. */
 const unsigned = { signing_secret: null, secret_sealed: 0 };
 
-export class Triggers {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly max: number;
+/** The parts of the platform that triggers use. */
+export interface TriggersParts {
   readonly agents: Agents;
   readonly apiKeys: ApiKeys;
   readonly skills: SkillRegistry;
   readonly secrets: SigningSecrets;
   readonly mappings: Expressions;
+}
+
+export class Triggers {
+  readonly context: Context;
+  readonly parts: TriggersParts;
   /** Recently called active triggers by the hash of their token. */
   readonly cache: ShortCache<TriggerRow>;
 
-  constructor(
-    { config, database, clock }: Context,
-    slices: {
-      readonly agents: Agents;
-      readonly apiKeys: ApiKeys;
-      readonly skills: SkillRegistry;
-      readonly secrets: SigningSecrets;
-      readonly mappings: Expressions;
-    },
-  ) {
-    this.database = database;
-    this.clock = clock;
-    this.max = config.triggersMax;
-    this.agents = slices.agents;
-    this.apiKeys = slices.apiKeys;
-    this.skills = slices.skills;
-    this.secrets = slices.secrets;
-    this.mappings = slices.mappings;
-    this.cache = new ShortCache(clock, cachedMs, cachedMax);
+  constructor(context: Context, parts: TriggersParts) {
+    this.context = context;
+    this.parts = parts;
+    this.cache = new ShortCache(context.clock, cachedMs, cachedMax);
   }
 
   /**
@@ -96,26 +82,28 @@ export class Triggers {
     const known = this.cache.get(tokenHash);
     if (known !== undefined) return known;
     const stored = async () =>
-      found(await findTriggerByHash(this.database.read, { token_hash: tokenHash }));
+      found(await findTriggerByHash(this.context.database.read, { token_hash: tokenHash }));
     // Only active triggers are cached, so a trigger can be called as soon as it is switched on.
     return this.cache.read(tokenHash, stored, ({ active }) => active === 1);
   }
 
   /** `404` when there is no such trigger, `403` when the caller may not run its skill or send its event. */
   async admitChange(caller: Caller, id: string): Promise<void> {
-    requireTriggerScopes(this.skills, caller, await this.find(caller.organizationId, id));
+    requireTriggerScopes(this.parts.skills, caller, await this.find(caller.organizationId, id));
   }
 
   /** `404` when there is no such trigger. */
   async find(organizationId: string, id: string): Promise<TriggerRow> {
-    return found(isId(id) ? await findTrigger(this.database.read, organizationId, id) : undefined);
+    return found(
+      isId(id) ? await findTrigger(this.context.database.read, organizationId, id) : undefined,
+    );
   }
 
   /** Creates a trigger. Only this response shows its token. */
   async create(caller: Caller, fields: NewTrigger) {
     refuseHalfSkill(fields);
     const token = `trg_${randomBytes(32).toString('base64url')}`;
-    const now = this.clock.now();
+    const now = this.context.clock.now();
     const owner = { id: newId(), organization_id: caller.organizationId };
     const row: TriggerRow = {
       ...owner,
@@ -133,17 +121,21 @@ export class Triggers {
       rate_limit: rateByDefault(caller.rateLimit),
       ...unsigned,
       active: 1,
-      ...columnsOf(this.secrets, owner, fields),
+      ...columnsOf(this.parts.secrets, owner, fields),
       token_hash: hash('sha256', token),
       created_at: now,
       updated_at: now,
     };
     requireRate(fields.rate_limit, caller.rateLimit);
-    await requireValidTrigger(this, caller, row);
-    await this.database.write(async (tx) => {
-      const cap = { table: 'agent_triggers', things: 'triggers', max: this.max } as const;
+    await requireValidTrigger(this.parts, caller, row);
+    await this.context.database.write(async (tx) => {
+      const cap = {
+        table: 'agent_triggers',
+        things: 'triggers',
+        max: this.context.config.triggersMax,
+      } as const;
       await requireRoom(tx, row.organization_id, [cap]);
-      await this.agents.lock(tx, row.organization_id, row.agent_id);
+      await this.parts.agents.lock(tx, row.organization_id, row.agent_id);
       await insertTrigger(tx, row);
     });
     return { ...triggerView(row), token };
@@ -151,7 +143,7 @@ export class Triggers {
 
   /** A page, newest first; on request with the refusal that a call would get now. */
   async list(organizationId: string, page: PageAsked, include?: 'refusal') {
-    const { data, ...rest } = await listTriggers(this.database.read, organizationId, page);
+    const { data, ...rest } = await listTriggers(this.context.database.read, organizationId, page);
     return { data: await this.#viewsOf(data, include), ...rest };
   }
 
@@ -162,18 +154,18 @@ export class Triggers {
   }
 
   async #viewsOf(rows: readonly TriggerRow[], include?: 'refusal'): Promise<TriggerView[]> {
-    const refusals = include === undefined ? [] : await triggerRefusals(this, rows);
+    const refusals = include === undefined ? [] : await triggerRefusals(this.parts, rows);
     return rows.map((row, i) => ({ ...triggerView(row), ...refusals[i] }));
   }
 
   /** Changes the given fields. Its calls use the key of the last change of skill, event or input (`keyOfRuns`). */
   async update(caller: Caller, id: string, fields: TriggerChanges) {
-    const { skills, agents } = this;
+    const { skills, agents } = this.parts;
     const { organizationId } = caller;
-    const columns = columnsOf(this.secrets, { id, organization_id: organizationId }, fields);
+    const columns = columnsOf(this.parts.secrets, { id, organization_id: organizationId }, fields);
     const known = await this.find(organizationId, id);
-    await requireValidTrigger(this, caller, { ...known, ...columns }, known);
-    const row = await this.database.write(async (tx) => {
+    await requireValidTrigger(this.parts, caller, { ...known, ...columns }, known);
+    const row = await this.context.database.write(async (tx) => {
       const before = found(await lockTrigger(tx, organizationId, id));
       if (Object.keys(fields).length === 0) return before;
       // Another request may have changed the trigger since it was checked.
@@ -187,7 +179,7 @@ export class Triggers {
           ...columns,
           api_key_id: key.id,
           rate_limit: rateAfter(fields.rate_limit, before.rate_limit, key.rateLimit),
-          updated_at: this.clock.now(),
+          updated_at: this.context.clock.now(),
         }),
       );
     });
@@ -197,7 +189,7 @@ export class Triggers {
 
   async remove(organizationId: string, id: string): Promise<void> {
     if (!isId(id)) throw triggerNotFound();
-    const tokenHash = await this.database.write(async (tx) => {
+    const tokenHash = await this.context.database.write(async (tx) => {
       const deleted = await deleteTrigger(tx, organizationId, id);
       if (deleted !== undefined) await deleteCallsOf(tx, id);
       return deleted;

@@ -4,15 +4,16 @@ import { lookupOf, type SkillColumns, type SkillRegistry } from '../../core/skil
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { invalid } from '../../kernel/errors.ts';
 import { eventScopes } from '../run-events/bounds.ts';
-import { ofKeyMapping } from './event-target.ts';
+import { withField } from './evaluate-key.ts';
+import { eventKeyField } from './event-target.ts';
 import { requireJobKey } from './job-key.ts';
 import type { TriggerChanges } from './triggers.schemas.ts';
 import type { TriggerRow } from './triggers.store.ts';
-import type { Triggers } from './triggers.ts';
+import type { TriggersParts } from './triggers.ts';
 
 /** Throws for the agent or the skill (404), the scopes (403) or a mapping (400) of a trigger. */
 export async function requireValidTrigger(
-  { agents, skills, mappings }: Triggers,
+  { agents, skills, mappings }: TriggersParts,
   caller: Caller,
   after: TriggerRow,
   before?: TriggerRow,
@@ -26,7 +27,7 @@ export async function requireValidTrigger(
   }
   const { event_key_mapping: ofKey } = after;
   if (ofKey !== null && ofKey !== before?.event_key_mapping) {
-    await ofKeyMapping(mappings.check(caller.organizationId, ofKey));
+    await withField(eventKeyField, mappings.check(caller.organizationId, ofKey));
   }
   if (after.job_key !== before?.job_key) await requireJobKey(mappings, after);
 }

@@ -185,7 +185,7 @@ function callRoute(scope: Server, parts: CallParts): void {
   scope.post('/:webhookToken', options, async (request, reply) => {
     const { admitted, known } = marksOf(request);
     const { trigger, caller } = admitted;
-    const received = await parts.receiver.accept(trigger, caller, {
+    const received = await parts.receiver.receive(trigger, caller, {
       headers: request.headers,
       bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
       query: queryOf(request),

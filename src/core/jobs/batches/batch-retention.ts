@@ -1,6 +1,6 @@
 /** Deletes old batches, once retention has deleted their jobs. */
 import type { Database } from '../../../adapters/database/database.ts';
-import { deleteInBatches, foundAndDeleted } from '../../../adapters/database/in-batches.ts';
+import { deleteAll } from '../../../adapters/database/in-batches.ts';
 import { type Clock, dayMs } from '../../../kernel/clock.ts';
 import { deleteBatchesBefore } from './batches.store.ts';
 
@@ -9,7 +9,5 @@ const rowsMax = 100;
 
 export function deleteOldBatches(database: Database, clock: Clock, days: number): Promise<number> {
   const before = clock.now() - days * dayMs;
-  return deleteInBatches(database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteBatchesBefore(tx, before, rowsMax)),
-  );
+  return deleteAll(database, rowsMax, (tx) => deleteBatchesBefore(tx, before, rowsMax));
 }

@@ -81,10 +81,9 @@ export class Places {
     this.#context = context;
     this.settings = settings;
     this.limits = new GateLimits(skills, settings);
-    this.uses = new GateUses(context);
+    this.uses = new GateUses(context, (gate) => this.#free.passOnAll(gate, roundsMax));
     this.#aged = new AgedWorks(context, running, this.limits, this.uses);
     this.#free = new FreePlaces(context, running, runners, this.limits, this.uses, this.#aged);
-    this.uses.timers.whenFree((gate) => this.#free.passOnAll(gate, roundsMax));
     this.#sweep = new GateSweep(context, this.#free, running, this.limits, this.uses);
   }
 
@@ -106,7 +105,7 @@ export class Places {
     refusals: readonly { readonly skill: string; readonly ms: number }[],
   ): Promise<void> {
     const slowed = refusals.filter(({ skill }) => this.limits.slowsDown(skill));
-    await this.uses.pauses.begin(
+    await this.uses.beginPauses(
       tx,
       slowed.map(({ skill, ms }) => ({ name: pauseAfterRefusal(skill), ms })),
     );

@@ -30,7 +30,7 @@ const pause = statement<{ name: string; until: number; to: number }>()((db, p, d
 );
 
 /** Begins pauses, or lets those under way last longer. In the order of their names, so that two transactions never deadlock. */
-export function beginPauses(
+export function insertPauses(
   tx: Transaction,
   pauses: readonly { readonly name: string; readonly until: number }[],
   to: number,
