@@ -5,8 +5,9 @@ import { parseAllowList } from '../../src/adapters/egress/allow-list.ts';
 import { readConfig } from '../../src/core/config/config.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
+import { Lazy } from '../../src/kernel/lazy.ts';
 import { Accounts } from '../../src/platform/remote-skills/accounts/accounts.ts';
-import { LazyOauthClient } from '../../src/platform/remote-skills/accounts/lazy-oauth-client.ts';
+import { OauthClient } from '../../src/platform/remote-skills/accounts/oauth-client.ts';
 import { AccountTokens } from '../../src/platform/remote-skills/accounts/tokens.ts';
 import type { McpSettings } from '../../src/platform/remote-skills/mcp/settings.ts';
 import type { RemoteKind } from '../../src/platform/remote-skills/remote-kind.ts';
@@ -33,7 +34,7 @@ describe.each(await engines())('on $name', (engine) => {
     const by = await startAuthorizationServer();
     protect(server, by);
     const allowed = parseAllowList('127.0.0.0/8');
-    const oauth = new LazyOauthClient(allowed, operationMs);
+    const oauth = new Lazy(async () => new OauthClient(allowed, operationMs));
     const key = randomBytes(32);
     const refreshed: string[] = [];
     const kind: RemoteKind = {

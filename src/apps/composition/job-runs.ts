@@ -101,8 +101,6 @@ export function composeJobRuns(
     pace,
   };
   const performer = new Performer(context, {
-    admission,
-    skillSettings: slices.skillSettings,
     runs,
     running,
     settler,

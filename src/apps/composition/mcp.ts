@@ -5,7 +5,6 @@ import { Hosts } from '../../adapters/http/hosts.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { StreamAdmission } from '../../adapters/http/streams.ts';
 import type { Admission } from '../../core/api-keys/admission.ts';
-import { LazyEndpoint } from '../../platform/mcp/lazy-endpoint.ts';
 import { mcpMetadataRoutes, mcpRoutes, refuseHosts } from '../../platform/mcp/mcp.routes.ts';
 import type { Routed } from './routes.ts';
 
@@ -25,6 +24,6 @@ export function registerMcp(
   const served = { skills, agents, agentChanges, approvals, files, execution, jobs };
   mcpMetadataRoutes(target, config.publicUrl, hosts);
   guarded(target, '/mcp', refuseHosts(hosts, admission.hook), http.unmatched, (scope) =>
-    mcpRoutes(scope, new LazyEndpoint(context, served, process), admitted),
+    mcpRoutes(scope, context, served, process, admitted),
   );
 }

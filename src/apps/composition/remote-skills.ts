@@ -5,8 +5,8 @@ import type { Context } from '../../core/context/context.ts';
 import type { RunStarter } from '../../core/executors/pool.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import { Cipher } from '../../kernel/encryption.ts';
+import { Lazy } from '../../kernel/lazy.ts';
 import { Accounts } from '../../platform/remote-skills/accounts/accounts.ts';
-import { LazyOauthClient } from '../../platform/remote-skills/accounts/lazy-oauth-client.ts';
 import { AccountTokens } from '../../platform/remote-skills/accounts/tokens.ts';
 import { McpKind } from '../../platform/remote-skills/mcp/mcp-kind.ts';
 import { McpServers } from '../../platform/remote-skills/mcp/mcp-servers.ts';
@@ -25,7 +25,10 @@ export function composeRemoteSkills(
   const { config, clock } = context;
   const allowed = parseAllowList(config.skillsAllowCidrs ?? '');
   const cipher = encryptionKey === null ? null : new Cipher(encryptionKey);
-  const oauth = new LazyOauthClient(allowed);
+  const oauth = new Lazy(async () => {
+    const { OauthClient } = await import('../../platform/remote-skills/accounts/oauth-client.ts');
+    return new OauthClient(allowed);
+  });
   const tokens = new AccountTokens(context, cipher, oauth);
   const kinds = new Map<string, RemoteKind>();
   const remote = new RemoteSkills(context, { cipher, skills, kinds });

@@ -11,7 +11,7 @@ import type { Processes } from '../../platform/processes/processes.ts';
 export async function composeSecrets(
   context: Context,
   encryptionKey: Buffer | null,
-  processes: Pick<Processes, 'canAll'> | null,
+  processes: Processes | null,
 ) {
   const { database, log } = context;
   const cipher = encryptionKey === null ? null : new Cipher(encryptionKey);

@@ -5,6 +5,7 @@
 
 import type { Blobs } from '../../adapters/blobs/blobs.ts';
 import { DirectoryBlobs } from '../../adapters/blobs/directory-blobs.ts';
+import { opensSealedSecrets } from '../../adapters/database/signing-secrets.ts';
 import { Metrics } from '../../adapters/http/metrics.ts';
 import { Expressions } from '../../adapters/sandbox/expressions.ts';
 import { ApiKeys } from '../../core/api-keys/api-keys.ts';
@@ -14,17 +15,21 @@ import type { Context } from '../../core/context/context.ts';
 import { RunObservers } from '../../core/context/run-observer.ts';
 import { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
-import type { RunStarter } from '../../core/executors/pool.ts';
+import { LoadedSkills } from '../../core/executors/loaded-skills.ts';
+import type { ExecutorPool, RunStarter } from '../../core/executors/pool.ts';
 import { Files } from '../../core/files/files.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { Turns } from '../../core/jobs/turns/turns.ts';
 import { Weights } from '../../core/jobs/turns/weights.ts';
 import { PromptSettings } from '../../core/journal/prompts/prompt-settings.ts';
+import { SkillRegistry } from '../../core/skills/registry.ts';
 import { Budgets } from '../../core/usage/budgets.ts';
 import { UsageLedger } from '../../core/usage/usage.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Approvals } from '../../platform/approvals/approvals.ts';
 import { MemoryFormations } from '../../platform/memory-formation/formations.ts';
+import { Processes } from '../../platform/processes/processes.ts';
+import { ThisProcess } from '../../platform/processes/this-process.ts';
 import { QueueState } from '../../platform/queues/queue-state.ts';
 import { RunEvents } from '../../platform/run-events/run-events.ts';
 import { Schedules } from '../../platform/schedules/schedules.ts';
@@ -40,10 +45,8 @@ import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import type { ComposedEmbeddings } from './embeddings.ts';
 import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
-import { composeProcesses } from './processes.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
 import { composeSecrets } from './secrets.ts';
-import { composeSkills } from './skills.ts';
 import { createDeliveryObserver, JobCounts } from './statistics.ts';
 import { composeThinking } from './thinking.ts';
 import { composeWebhooks } from './webhooks.ts';
@@ -199,3 +202,34 @@ const noExecutors: RunStarter = {
     throw new Error('This process runs no skills: its ROLES have no worker');
   },
 };
+
+/** The registry of skills, with those that the executors of this process have loaded. */
+async function composeSkills(
+  context: Context,
+  executors: ExecutorPool | null,
+  processes: Processes | null,
+) {
+  const skills = new SkillRegistry(context);
+  if (executors === null) await skills.refresh();
+  else await skills.register(executors.definitions, processes?.skills());
+  return { skills, loadedSkills: new LoadedSkills(executors, skills) };
+}
+
+export interface ComposedProcesses {
+  /** Null where the platform is embedded. */
+  readonly cluster: Processes | null;
+  readonly local: ThisProcess;
+}
+
+/** Records the first heartbeat. */
+export async function composeProcesses(
+  { config, version, executors, cluster }: Parts,
+  context: Context,
+  turns: ReadonlyMap<JobQueue, Turns>,
+): Promise<ComposedProcesses> {
+  const facts = { roles: [...config.roles], version, executors, turns };
+  if (cluster === null) return { cluster: null, local: new ThisProcess(context.clock, facts) };
+  const processes = new Processes(context, facts, [opensSealedSecrets]);
+  await processes.beat();
+  return { cluster: processes, local: processes };
+}

@@ -10,7 +10,7 @@ import type {
 import { queueOf } from '../../core/jobs/queues.ts';
 import type { Recorder } from '../../platform/statistics/recorder.ts';
 import type { DeliveryObserver } from '../../platform/webhooks/settle.ts';
-import type { ComposedProcesses } from './processes.ts';
+import type { ComposedProcesses } from './slices.ts';
 
 /** Counts runs for `/metrics`, for the statistics and for the heartbeat of this process. */
 export class JobCounts implements RunObserver {

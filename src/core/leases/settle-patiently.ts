@@ -1,5 +1,5 @@
-import { setTimeout as elapsed } from 'node:timers/promises';
 import { isUnavailable } from '../../kernel/errors.ts';
+import { retryWhileUnavailable } from '../../kernel/retry-while-unavailable.ts';
 
 const retryMs = 500;
 
@@ -11,13 +11,10 @@ export async function settlePatiently<Settled>(
   settle: () => Promise<Settled>,
   mayRetry: () => boolean,
 ): Promise<Settled | undefined> {
-  for (;;) {
-    try {
-      return await settle();
-    } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      if (!mayRetry()) return undefined;
-    }
-    await elapsed(retryMs);
+  try {
+    return await retryWhileUnavailable(settle, retryMs, mayRetry);
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    return undefined;
   }
 }

@@ -6,8 +6,10 @@ import { idempotencyKeyOf, onceGiven } from '../../adapters/http/idempotency-key
 import type { Server } from '../../adapters/http/server.ts';
 import type { StreamAdmission } from '../../adapters/http/streams.ts';
 import { userOf } from '../../adapters/http/user-id.ts';
+import type { Context } from '../../core/context/context.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
-import type { LazyEndpoint } from './lazy-endpoint.ts';
+import { lazily } from '../../kernel/lazy.ts';
+import type { McpProcess, McpSlices } from './endpoint.ts';
 
 /** Of calls and lists of tools, which are most requests. */
 const toolMethod = /^(?:tools|tasks|prompts)\/./;
@@ -29,9 +31,23 @@ export function refuseHosts(hosts: Hosts, next: Hook): Hook {
   };
 }
 
-/** The routes that need an API key; `streams` admits streams of notifications. */
-export function mcpRoutes(server: Server, lazy: LazyEndpoint, streams: StreamAdmission): void {
-  const { publicUrl, stopping } = lazy;
+/**
+ * The routes that need an API key; `streams` admits streams of notifications. The endpoint is loaded at its first use: the
+ * SDK takes 12 MiB and a tenth of a second, which a platform without such clients saves.
+ */
+export function mcpRoutes(
+  server: Server,
+  context: Context,
+  slices: McpSlices,
+  process: McpProcess,
+  streams: StreamAdmission,
+): void {
+  const { publicUrl } = context.config;
+  const { stopping } = process;
+  const openEndpoint = lazily(async () => {
+    const { McpEndpoint } = await import('./endpoint.ts');
+    return new McpEndpoint(context, slices, process);
+  });
   server.addHook('onSend', (request, reply, payload, done) => {
     if (reply.statusCode === 401) {
       reply.header(
@@ -59,7 +75,7 @@ export function mcpRoutes(server: Server, lazy: LazyEndpoint, streams: StreamAdm
       hasAllVersions: hasAllVersions(request),
       isProse: !toolMethod.test(methodOf(body)),
     };
-    const endpoint = await lazy.open();
+    const endpoint = await openEndpoint();
     if (methodOf(body) === 'subscriptions/listen') {
       if (stopping.aborted) throw isStopping();
       const signal = streams.begin(request, reply);

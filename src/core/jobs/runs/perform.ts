@@ -6,13 +6,12 @@ import { Batch } from '../../../adapters/database/batch.ts';
 import type { Context } from '../../context/context.ts';
 import type { RunOutcome } from '../../executors/run.ts';
 import { settlePatiently } from '../../leases/settle-patiently.ts';
-import type { SkillSettings } from '../../skills/settings.ts';
 import type { ClaimedJob } from '../jobs.store.ts';
 import { recordBegun } from '../leases.store.ts';
 import { queueOf } from '../queues.ts';
 import type { Settlement, Settler } from '../settle.ts';
 import { type AttemptOutcome, failureOf, isLastAttempt } from '../states.ts';
-import { type Admission, skillOf } from '../turns/admission.ts';
+import { skillOf } from '../turns/admission.ts';
 import type { Runs } from './attempt.ts';
 import { startRun } from './run.ts';
 import { settingsOfRun } from './run-settings.ts';
@@ -21,8 +20,6 @@ import type { YieldedSlots } from './yielding.ts';
 
 /** The parts of a job's way through this process. */
 interface PerformerParts {
-  readonly admission: Admission;
-  readonly skillSettings: SkillSettings;
   readonly runs: Runs;
   readonly running: RunningJobs;
   readonly settler: Settler;
@@ -61,7 +58,8 @@ export class Performer {
 
   async #run(job: ClaimedJob): Promise<void> {
     const { clock } = this.#context;
-    const { admission, skillSettings, runs, running, settlingSlots } = this.#parts;
+    const { runs, running, settlingSlots } = this.#parts;
+    const { admission, skillSettings } = runs;
     const options = admission.admit(job);
     if (options === null) {
       const outcome = await admission.refuse(job);

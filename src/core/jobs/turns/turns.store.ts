@@ -8,6 +8,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../../adapters/database/database.ts';
 import { rowsIn, rowsParams, type Types } from '../../../adapters/database/rows-in.ts';
 import { statement } from '../../../adapters/database/statement.ts';
+import type { Candidate } from './turns.ts';
 
 /** Keys that are read of one priority: the next claim goes on behind the key that had the last turn. */
 const keysMax = 64;
@@ -171,15 +172,6 @@ const dueJobs = {
   'scheduled-jobs': dueOf('scheduled-jobs'),
 };
 
-/** An organization whose due jobs are to be read. */
-export interface TurnsWanted {
-  readonly organization_id: string;
-  /** For each priority: the keys behind this one come first. */
-  readonly after_keys: readonly string[];
-  /** Whether the oldest job of a lower priority may have its turn. */
-  readonly isLowerDue: boolean;
-}
-
 /**
  * The due jobs of organizations that have not expired: of each priority the first of the next keys, and the longest due
  * further ones where the keys are fewer than `ofGroup`, so that this many can begin. `cut` has the organizations of which
@@ -188,7 +180,7 @@ export interface TurnsWanted {
 export async function findTurns(
   tx: Transaction,
   queue: JobQueue,
-  wanted: readonly TurnsWanted[],
+  wanted: readonly Candidate[],
   {
     now,
     dueBy,
@@ -206,7 +198,7 @@ export async function findTurns(
   return { due, cut: due.filter(isCut).map(({ organization_id }) => organization_id) };
 }
 
-function placeOf({ organization_id, after_keys, isLowerDue }: TurnsWanted): Place {
+function placeOf({ organization_id, after_keys, isLowerDue }: Candidate): Place {
   const [after_high = '', after_normal = '', after_low = ''] = after_keys;
   const keys_of_lower = isLowerDue ? keysOfLowerMax : keysMax;
   return { organization_id, after_high, after_normal, after_low, keys_of_lower };

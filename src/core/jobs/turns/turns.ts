@@ -128,9 +128,9 @@ export class Turns {
   /** Slots that a claim under way may fill. */
   #reserved = 0;
 
-  /** `weights` has the present weight of each organization that has another one than 1. */
   #onGivenBack: () => void = () => {};
 
+  /** `weights` has the present weight of each organization that has another one than 1. */
   constructor(slots: number, weights: ReadonlyMap<string, number> = new Map()) {
     this.#slots = slots;
     this.#weights = weights;

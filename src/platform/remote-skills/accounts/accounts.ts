@@ -8,6 +8,7 @@ import type { Context } from '../../../core/context/context.ts';
 import { hasScopes, requireScopes } from '../../../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../../../kernel/clock.ts';
 import { notFound, PlatformError } from '../../../kernel/errors.ts';
+import type { Lazy } from '../../../kernel/lazy.ts';
 import { withDeadline } from '../../../kernel/with-deadline.ts';
 import { forgetAccount } from '../change-organizations.ts';
 import { type McpSecrets, type McpSettings, takesAccounts } from '../mcp/settings.ts';
@@ -28,7 +29,7 @@ import {
 } from './accounts.store.ts';
 import { type Actor, Authorizations, type Returned } from './authorize.ts';
 import { metadataDocumentOf } from './client-metadata.ts';
-import type { LazyOauthClient } from './lazy-oauth-client.ts';
+import type { OauthClient } from './oauth-client.ts';
 import { openTokens } from './sealed.ts';
 
 /** How long the answer to a person waits for a refresh of the server. */
@@ -45,12 +46,12 @@ interface AccountCaller {
 
 export class Accounts {
   readonly #remote: RemoteSkills;
-  readonly #oauth: LazyOauthClient;
+  readonly #oauth: Lazy<OauthClient>;
   readonly #authorizations: Authorizations;
   /** Address of the platform, if it is set. */
   readonly #publicUrl: string | null;
 
-  constructor(context: Context, remote: RemoteSkills, oauth: LazyOauthClient) {
+  constructor(context: Context, remote: RemoteSkills, oauth: Lazy<OauthClient>) {
     this.#remote = remote;
     this.#oauth = oauth;
     this.#authorizations = new Authorizations(context, remote.cipher, oauth);
@@ -169,7 +170,7 @@ export class Accounts {
     if (tokens === null) return;
     try {
       const { from, client, tokens: given } = openTokens(this.#remote.cipher, { ...row, tokens });
-      const isOffered = await (await this.#oauth.open()).revoke(from, client, given);
+      const isOffered = await (await this.#oauth.get()).revoke(from, client, given);
       if (!isOffered)
         this.#remote.log.info({ server, organization_id }, 'revocation is not offered');
     } catch (error) {
@@ -206,8 +207,8 @@ export class Accounts {
   }
 
   /** Closes the connections to authorization servers. */
-  close(): Promise<void> {
-    return this.#oauth.close();
+  async close(): Promise<void> {
+    await (await this.#oauth.getUsed())?.close();
   }
 }
 

@@ -12,6 +12,7 @@ import {
 import type { Context } from '../../../core/context/context.ts';
 import type { Cipher } from '../../../kernel/encryption.ts';
 import { invalid, PlatformError } from '../../../kernel/errors.ts';
+import type { Lazy } from '../../../kernel/lazy.ts';
 import { cleanText } from '../../../kernel/text.ts';
 import { shownText } from '../definitions.ts';
 import { RemoteFault } from '../remote-kind.ts';
@@ -28,7 +29,6 @@ import {
   takeAuthorization,
 } from './accounts.store.ts';
 import { clientMetadataOf, metadataAddressOf, redirectUriOf } from './client-metadata.ts';
-import type { LazyOauthClient } from './lazy-oauth-client.ts';
 import type { OauthClient, OauthClientInformation } from './oauth-client.ts';
 import type { FoundServer } from './oauth-discovery.ts';
 import { OauthFault } from './oauth-fault.ts';
@@ -77,9 +77,9 @@ export interface Returned {
 export class Authorizations {
   readonly #context: Context;
   readonly #cipher: Cipher | null;
-  readonly #oauth: LazyOauthClient;
+  readonly #oauth: Lazy<OauthClient>;
 
-  constructor(context: Context, cipher: Cipher | null, oauth: LazyOauthClient) {
+  constructor(context: Context, cipher: Cipher | null, oauth: Lazy<OauthClient>) {
     this.#context = context;
     this.#cipher = cipher;
     this.#oauth = oauth;
@@ -94,7 +94,7 @@ export class Authorizations {
   ) {
     const { database, clock } = this.#context;
     const cipher = requireCipher(this.#cipher);
-    const oauth = await this.#oauth.open();
+    const oauth = await this.#oauth.get();
     const redirectUri = redirectUriOf(base, server.name);
     const known = await findAccount(database.read, {
       source_id: server.id,
@@ -149,7 +149,7 @@ export class Authorizations {
     if (details.url !== server.url) {
       throw new PlatformError('conflict', 'The address of the server was changed: begin again');
     }
-    const oauth = await this.#oauth.open();
+    const oauth = await this.#oauth.get();
     const tokens = await orRefused(async () => {
       oauth.checkIssuer(from.metadata, returned.iss);
       const { code, iss } = returned;

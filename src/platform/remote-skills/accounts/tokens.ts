@@ -5,6 +5,7 @@
  */
 import type { Context } from '../../../core/context/context.ts';
 import type { Cipher } from '../../../kernel/encryption.ts';
+import type { Lazy } from '../../../kernel/lazy.ts';
 import { cleanText } from '../../../kernel/text.ts';
 import { shownText } from '../definitions.ts';
 import { isAmong } from '../organizations.ts';
@@ -18,8 +19,7 @@ import {
   findAccount,
   organizationsWithTokens,
 } from './accounts.store.ts';
-import type { LazyOauthClient } from './lazy-oauth-client.ts';
-import type { Tokens } from './oauth-client.ts';
+import type { OauthClient, Tokens } from './oauth-client.ts';
 import { OauthFault } from './oauth-fault.ts';
 import { openTokens, type StoredTokens, tokenColumns, withoutSecrets } from './sealed.ts';
 
@@ -45,11 +45,11 @@ export class AccountTokens {
   readonly #context: Context;
   /** Null without an encryption key: tokens can be neither stored nor used then. */
   readonly #cipher: Cipher | null;
-  readonly #oauth: LazyOauthClient;
+  readonly #oauth: Lazy<OauthClient>;
   /** Requests for new tokens that this process has under way, by account. */
   readonly #refreshing = new Map<string, Promise<void>>();
 
-  constructor(context: Context, cipher: Cipher | null, oauth: LazyOauthClient) {
+  constructor(context: Context, cipher: Cipher | null, oauth: Lazy<OauthClient>) {
     this.#context = context;
     this.#cipher = cipher;
     this.#oauth = oauth;
@@ -124,7 +124,7 @@ export class AccountTokens {
       return;
     }
     const { from, client, tokens: before } = stored;
-    const oauth = await this.#oauth.open();
+    const oauth = await this.#oauth.get();
     let fresh: Tokens;
     try {
       fresh = await oauth.refresh(from, client, before.refresh_token ?? '');
