@@ -222,7 +222,7 @@ export interface ComposedProcesses {
 }
 
 /** Records the first heartbeat. */
-export async function composeProcesses(
+async function composeProcesses(
   { config, version, executors, cluster }: Parts,
   context: Context,
   turns: ReadonlyMap<JobQueue, Turns>,

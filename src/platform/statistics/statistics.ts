@@ -104,7 +104,7 @@ export class Statistics {
 }
 
 /** The first day for which runs by key are kept. */
-export function firstKeyDay(now: number): string {
+function firstKeyDay(now: number): string {
   return timestamp(now - (keyDays - 1) * dayMs).slice(0, 10);
 }
 
