@@ -12,8 +12,9 @@ import type { JobQueue } from '../queues.ts';
 import type { Performer } from '../runs/perform.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
 import type { Admission } from './admission.ts';
+import type { Candidate } from './turns.store.ts';
 import { findTurns } from './turns.store.ts';
-import type { Candidate, DueJob, Turns } from './turns.ts';
+import type { DueJob, Turns } from './turns.ts';
 
 /** Jobs of one key and priority that a claim reads beyond its slots: other processes may claim the first ones meanwhile. */
 const sparesMax = 8;

@@ -8,7 +8,6 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../../../adapters/database/database.ts';
 import { rowsIn, rowsParams, type Types } from '../../../adapters/database/rows-in.ts';
 import { statement } from '../../../adapters/database/statement.ts';
-import type { Candidate } from './turns.ts';
 
 /** Keys that are read of one priority: the next claim goes on behind the key that had the last turn. */
 const keysMax = 64;
@@ -171,6 +170,15 @@ const dueJobs = {
   'skill-execution': dueOf('skill-execution'),
   'scheduled-jobs': dueOf('scheduled-jobs'),
 };
+
+/** An organization whose jobs are to be read. */
+export interface Candidate {
+  readonly organization_id: string;
+  /** Of each priority the key that had the last turn: those behind it come first. */
+  readonly after_keys: readonly string[];
+  /** Whether the oldest job of a lower priority may have its turn. */
+  readonly isLowerDue: boolean;
+}
 
 /**
  * The due jobs of organizations that have not expired: of each priority the first of the next keys, and the longest due

@@ -17,6 +17,7 @@
  */
 import { once } from '../../../kernel/once.ts';
 import { priorities } from '../../../kernel/priority.ts';
+import type { Candidate } from './turns.store.ts';
 
 /** One more slot for each of so many, for organizations that run nothing. */
 const slotsPerKept = 16;
@@ -78,15 +79,6 @@ interface Begun extends Owner {
 export interface DueJob extends Begun {
   readonly id: string;
   readonly due_at: number;
-}
-
-/** An organization whose jobs are to be read. */
-export interface Candidate {
-  readonly organization_id: string;
-  /** Of each priority the key that had the last turn: those behind it come first. */
-  readonly after_keys: readonly string[];
-  /** Whether the oldest job of a lower priority may have its turn. */
-  readonly isLowerDue: boolean;
 }
 
 /** What decides about the next turn. */
