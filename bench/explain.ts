@@ -23,7 +23,7 @@ import { composeSlices, type Slices } from '../src/apps/composition/slices.ts';
 import { readConfig } from '../src/core/config/config.ts';
 import { endConversations } from '../src/core/conversations/conversations.store.ts';
 import { findEndedBatches } from '../src/core/jobs/batches/batches.store.ts';
-import { holdFamilies, listDescendants } from '../src/core/jobs/families.store.ts';
+import { lockFamilies, listDescendants } from '../src/core/jobs/families.store.ts';
 import { takeIdempotencyKeys } from '../src/core/jobs/idempotency.store.ts';
 import { renewLeases } from '../src/core/jobs/leases.store.ts';
 import { findManyJobs } from '../src/core/jobs/many-jobs/many-jobs.store.ts';
@@ -537,7 +537,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     undone('an event that no run waits for', (tx) => sendIn(tx, 'unknown')),
     undone('end of 50 waiting jobs', (tx) => forgetJobs(tx, waiting)),
     undone('children of a waiting job, locked and listed', async (tx) => {
-      await holdFamilies(tx, [parent]);
+      await lockFamilies(tx, [parent]);
       await listDescendants(tx, [parent]);
     }),
     task('events that no job can take', () => removeUntakeable(database), {

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/core/executors/run.ts';
-import { type ClaimedJob, holdJobs } from '../../src/core/jobs/jobs.store.ts';
+import { type ClaimedJob, lockJobs } from '../../src/core/jobs/jobs.store.ts';
 import { beginningsMax, idleClaimsMax } from '../../src/core/jobs/states.ts';
 import { insertSteps } from '../../src/core/journal/step-queries.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -390,7 +390,7 @@ describe.each(await engines())('on $name', (engine) => {
         };
 
         await database.write(async (tx) => {
-          await holdJobs(tx, [parent.id]);
+          await lockJobs(tx, [parent.id]);
           run.end({ kind: 'aborted' });
           await waitFor(waitsForLock, { describe: 'the settlement waits for the parent' });
           // Not locked yet: its parent comes first.

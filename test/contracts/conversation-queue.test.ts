@@ -1,7 +1,7 @@
 /** Jobs that wait for their turn in a conversation, on every database (docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
 import type { AcceptedJob, WorkRequest } from '../../src/core/jobs/accept.ts';
-import { holdFamilies } from '../../src/core/jobs/families.store.ts';
+import { lockFamilies } from '../../src/core/jobs/families.store.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
 import { waitingMax } from '../../src/core/jobs/in-conversation/conversation-gates.ts';
 import { behindOthersOf } from '../../src/core/jobs/in-conversation/conversation-jobs.store.ts';
@@ -328,7 +328,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       await lockedInTurn(
         world.database,
-        (tx) => holdFamilies(tx, [second.id]),
+        (tx) => lockFamilies(tx, [second.id]),
         () => {
           run.end(completed());
           return ended;

@@ -59,7 +59,7 @@ export function scriptedPool(): ScriptedPool {
       let aborted: string | null = null;
       let suspensions = 0;
       inFlight++;
-      let isPermitted = handlers.mayBegin === undefined;
+      let isPermitted = handlers.confirmStart === undefined;
       const run: ScriptedRun = {
         request,
         get aborted() {
@@ -90,7 +90,7 @@ export function scriptedPool(): ScriptedPool {
       };
       if (isPermitted) begin();
       else
-        void handlers.mayBegin?.().then((may) => {
+        void handlers.confirmStart?.().then((may) => {
           isPermitted = may && aborted === null;
           if (isPermitted) begin();
           else if (aborted === null) run.end({ kind: 'aborted' });

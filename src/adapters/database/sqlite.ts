@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Insertable, Kysely, SqliteDialect } from 'kysely';
 import { keepPrivate, makeDirectory, makePrivateFile } from '../../kernel/directory.ts';
 import type { Logger } from '../../kernel/log.ts';
@@ -125,7 +125,7 @@ function databaseOver(
     },
     async emptyLog() {
       // A checkpoint needs a moment without a transaction; there is one between two groups.
-      for (let turn = 0; groups.isRunning && turn < turnsMax; turn++) await nextTurn();
+      for (let turn = 0; groups.isRunning && turn < turnsMax; turn++) await yieldToEventLoop();
       if (groups.isRunning) return false;
       const row = translated(() => writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());
       return row?.['busy'] === 0;

@@ -4,7 +4,7 @@
  * caller's. Its caller sets the time limit, by its signal.
  */
 import { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Dispatcher, request } from 'undici';
 import { EgressError } from './egress-error.ts';
 import { type GuardOptions, guardedAgent } from './guarded-agent.ts';
@@ -89,7 +89,7 @@ async function* bounded(
       }
       yield chunk;
       // The library may handle thousands of messages of a chunk; other requests are answered in between.
-      await nextTurn();
+      await yieldToEventLoop();
     }
   } finally {
     source.on('error', () => {}).destroy();

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import net from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import zlib from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -658,7 +658,7 @@ describe('interim responses are skipped, though no request asks for them', () =>
       socket.setNoDelay().once('data', async () => {
         for (const byte of text) {
           socket.write(byte);
-          await nextTurn();
+          await yieldToEventLoop();
         }
       });
     });

@@ -7,7 +7,7 @@
  * idle ones and with the server. So the drain first waits until requests under way have arrived.
  */
 import { type Socket, Server as TcpServer } from 'node:net';
-import { setTimeout as elapsed, setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as elapsed, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Server } from './server.ts';
 
 const closeIdleEveryMs = 50;
@@ -51,7 +51,7 @@ export class Drain {
     const deadline = setTimeout(() => http.closeAllConnections(), deadlineMs);
     if (announceMs !== null) await closed([...this.#open.keys()], Math.min(announceMs, deadlineMs));
     // Closing the listener loses connections that wait to be accepted; right after a turn there are the fewest.
-    await nextTurn();
+    await yieldToEventLoop();
     // Closes only the listener.
     TcpServer.prototype.close.call(http);
     if (announceMs !== null) await arrived(this.#open);

@@ -49,6 +49,6 @@ const sweepRoundMs = 5_000;
  * The number of the sweep round at `now`, which goes into the generation of the hints of that round.
  * Each round sends new hints, because the process that took an earlier one may have died.
  */
-export function roundOf(now: number): number {
+export function sweepNumber(now: number): number {
   return Math.floor(now / sweepRoundMs);
 }

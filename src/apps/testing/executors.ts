@@ -115,10 +115,10 @@ class TestRun implements RunHandle {
   async #begin(): Promise<void> {
     const { skill, input, settings } = this.#request;
     const handlers = this.#handlers;
-    const mayBegin = handlers.mayBegin === undefined || (await handlers.mayBegin());
+    const isPermitted = handlers.confirmStart === undefined || (await handlers.confirmStart());
     const { script, isClosed } = this.#executors;
     const isStopped = script.signal.aborted || this.#active.stopRequest !== undefined;
-    if (!mayBegin || isClosed || isStopped) return this.#finish({ kind: 'aborted' });
+    if (!isPermitted || isClosed || isStopped) return this.#finish({ kind: 'aborted' });
     const context = this.#executors.contextOf(this.#request);
     this.#child.start(runId, skill, context, JSON.parse(input), settings);
   }

@@ -644,7 +644,7 @@ describe('runSkill', () => {
       {
         onReport() {},
         onAsk: async () => null,
-        mayBegin: () => begun.promise,
+        confirmStart: () => begun.promise,
       },
     );
 

@@ -12,7 +12,7 @@ export class PoolRun implements RunHandle {
   readonly handlers: RunHandlers;
   /** Since when it waits for a child, in monotonic milliseconds; undefined if one took it at once. */
   since: number | undefined;
-  /** Whether `mayBegin` has to be called before it begins. */
+  /** Whether `confirmStart` has to be called before it begins. */
   needsPermission: boolean;
   /** The child that is kept for it, because it must be alone. */
   reserved: Executor | undefined;
@@ -25,7 +25,7 @@ export class PoolRun implements RunHandle {
     this.#pool = pool;
     this.request = request;
     this.handlers = handlers;
-    this.needsPermission = handlers.mayBegin !== undefined;
+    this.needsPermission = handlers.confirmStart !== undefined;
   }
 
   get outcome(): Promise<RunOutcome> {

@@ -345,11 +345,11 @@ describe.each([false, true])('a run that asks whether it may begin (alone: %s)',
   function askingRun(pool: TestPool) {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const asking = { isAsked: false };
-    const mayBegin = () => {
+    const confirmStart = () => {
       asking.isAsked = true;
       return promise;
     };
-    const run = pool.run(request('good/echo', {}, { alone }), { ...silentHandlers, mayBegin });
+    const run = pool.run(request('good/echo', {}, { alone }), { ...silentHandlers, confirmStart });
     return Object.assign(asking, { run, answer: resolve });
   }
   const untilAsked = (asking: { isAsked: boolean }) =>

@@ -76,7 +76,7 @@ export class ChildPool implements ExecutorPool {
   readonly #waiting = new Set<PoolRun>();
   /** The waiting runs that must be alone. */
   readonly #waitingAlone = new Set<PoolRun>();
-  /** The runs for which a child is ready and `mayBegin` has not answered. */
+  /** The runs for which a child is ready and `confirmStart` has not answered. */
   readonly #unpermitted = new Set<PoolRun>();
   #inFlight = 0;
   #stopping: Promise<void> | undefined;
@@ -191,7 +191,7 @@ export class ChildPool implements ExecutorPool {
 
   async #giveIfPermitted(executor: Executor, run: PoolRun): Promise<void> {
     this.#unpermitted.add(run);
-    const isPermitted = await run.handlers.mayBegin?.();
+    const isPermitted = await run.handlers.confirmStart?.();
     // It was aborted meanwhile.
     if (!this.#unpermitted.delete(run)) return;
     run.needsPermission = false;

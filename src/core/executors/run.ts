@@ -46,7 +46,7 @@ export interface RunHandlers {
    * run as aborted. Whatever executes a run must call it: an attempt whose beginning is not recorded may be repeated.
    * Never rejects.
    */
-  mayBegin?(): Promise<boolean>;
+  confirmStart?(): Promise<boolean>;
   onReport(report: RunReport): void;
   /**
    * Answers a question of the run; the answer is a JSON value. A rejection reaches the skill as an

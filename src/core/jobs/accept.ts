@@ -29,8 +29,8 @@ import {
   heldConversations,
   stopInterrupted,
 } from './in-conversation/held-conversations.ts';
-import { roundsOf } from './job-keys/job-key-rounds.ts';
-import { type HeldJobKeys, holdJobKeys, type JobKey } from './job-keys/job-keys.ts';
+import { keyBatches } from './job-keys/job-key-rounds.ts';
+import { type HeldJobKeys, type JobKey, lockJobKeys } from './job-keys/job-keys.ts';
 import {
   type ClaimedJob,
   type JobCountChanges,
@@ -40,7 +40,7 @@ import {
 } from './jobs.store.ts';
 import { messageText } from './message-text.ts';
 import { queueOf, sendHint } from './queues.ts';
-import { listGoneOn, listTold, takeOverRecord } from './resumed-jobs.ts';
+import { listSuperseded, listWithUserMessage, takeOverRecord } from './resumed-jobs.ts';
 import type { Settler } from './settle.ts';
 import { type JobTiming, timesOf } from './timing.ts';
 import type { Admission } from './turns/admission.ts';
@@ -126,7 +126,7 @@ export type Acceptance =
   /** The conversation that it continues is another user's. */
   | { readonly kind: 'other_user' }
   /** The conversation has gone on since the job whose record it would go on from. */
-  | { readonly kind: 'gone_on' };
+  | { readonly kind: 'superseded' };
 
 export class Acceptor {
   readonly context: Context;
@@ -153,7 +153,7 @@ export class Acceptor {
   async acceptWithin(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
     if (!requests.some(hasJobKey)) return acceptAll(this, tx, requests);
     const acceptances: Acceptance[] = [];
-    for (const round of roundsOf(requests)) {
+    for (const round of keyBatches(requests)) {
       const chosen = round.map((i) => requests[i] as WorkRequest);
       const accepted = await acceptAll(this, tx, chosen, requests);
       accepted.forEach((one, n) => {
@@ -187,15 +187,15 @@ async function acceptAll(
     const later = ofAllRounds.filter(hasJobKey).map((request) => newJob(request, now, held));
     await settler.parts.places.lockGatesOf(tx, [...made, ...later], jobKeys.earlierJobs());
   }
-  const goneOn = await listGoneOn(tx, requests);
+  const superseded = await listSuperseded(tx, requests);
   const acceptances: Acceptance[] = [];
   const jobs: NewJob[] = [];
   for (let i = 0; i < made.length; i++) {
     const job = made[i] as NewJob;
     const request = requests[i] as WorkRequest;
-    const isGoneOn = job.resumes !== null && goneOn.has(job.retry_of ?? '');
-    const first: Acceptance = isGoneOn
-      ? { kind: 'gone_on' }
+    const isSuperseded = job.resumes !== null && superseded.has(job.retry_of ?? '');
+    const first: Acceptance = isSuperseded
+      ? { kind: 'superseded' }
       : acceptanceOf(request, job, held, keys);
     const acceptance = first.kind === 'accepted' ? withJobKey(first, request, job, jobKeys) : first;
     acceptances.push(acceptance);
@@ -262,7 +262,7 @@ async function jobKeysOf(
   const keyed = requests.flatMap(({ jobKey }, i) =>
     jobKey === undefined ? [] : [{ jobKey, job: made[i] as NewJob }],
   );
-  return holdJobKeys(tx, keyed, now);
+  return lockJobKeys(tx, keyed, now);
 }
 
 /** The acceptance of a request beside an earlier job of its key. */
@@ -383,7 +383,7 @@ function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey)
 }
 
 /** Whether the input is a message of the user now. One that waits in its conversation gets its message when it is let go. */
-const isToldInput = ({ held_by }: NewJob) => !held_by || !isOfConversation(held_by);
+const isUserMessageNow = ({ held_by }: NewJob) => !held_by || !isOfConversation(held_by);
 
 /** Records the conversations that jobs begin, and the user's message of each job. */
 async function recordBeginnings(
@@ -399,11 +399,11 @@ async function recordBeginnings(
     now,
     writer,
   );
-  const told = await listTold(tx, jobs);
-  const untold = jobs.filter((job) => isToldInput(job) && !told.has(job));
+  const withMessage = await listWithUserMessage(tx, jobs);
+  const withoutMessage = jobs.filter((job) => isUserMessageNow(job) && !withMessage.has(job));
   await addMessages(
     tx,
-    untold.map((job) => ({
+    withoutMessage.map((job) => ({
       conversation_id: job.conversation_id,
       job_id: job.id,
       role: 'user',

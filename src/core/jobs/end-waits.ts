@@ -8,7 +8,7 @@ import type { Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../context/context.ts';
 import type { WaitResult } from '../journal/wait-kinds.ts';
 import { endWaitingSteps } from '../journal/wait-queries.ts';
-import { holdJobs } from './jobs.store.ts';
+import { lockJobs } from './jobs.store.ts';
 import { sendHint } from './queues.ts';
 import type { RunningJobs } from './runs/running-jobs.ts';
 import { wakeJobs } from './turns/waiting.store.ts';
@@ -21,7 +21,7 @@ export interface EndOfWait {
 }
 
 /** Locks jobs as `endWaits` does, for a transaction that locks something else before it ends their waits. */
-export const lockJobs = holdJobs;
+export { lockJobs };
 
 export class WaitEnds {
   readonly #context: Context;
@@ -39,7 +39,7 @@ export class WaitEnds {
   async endWaits(tx: Transaction, ends: readonly EndOfWait[], now: number): Promise<boolean[]> {
     if (ends.length === 0) return [];
     const ids = [...new Set(ends.map(({ job_id }) => job_id))];
-    await holdJobs(tx, ids);
+    await lockJobs(tx, ids);
     const ended = await endWaitingSteps(tx, ends, now);
     const woken = ids.filter((id) => ends.some(({ job_id }, i) => job_id === id && ended[i]));
     if (woken.length === 0) return ended;

@@ -152,9 +152,9 @@ export class Execution {
     input: unknown,
     options: ExecutionOptions,
   ): Promise<Executed> {
-    const work = await this.#workOf(caller, target, input, options, timingNames);
+    const work = await this.#buildWork(caller, target, input, options, timingNames);
     try {
-      await this.#refuseNow(work, target, input, options, timingNames);
+      await this.#refuseAtThisMoment(work, target, input, options, timingNames);
     } catch (refusal) {
       // A repeat of a request accepted before the pause, or before its x-run-at, still gets the earlier job.
       const { idempotency } = work;
@@ -182,13 +182,13 @@ export class Execution {
     options: ExecutionOptions,
     names: TimingNames,
   ): Promise<WorkRequest> {
-    const work = await this.#workOf(caller, target, input, options, names);
-    await this.#refuseNow(work, target, input, options, names);
+    const work = await this.#buildWork(caller, target, input, options, names);
+    await this.#refuseAtThisMoment(work, target, input, options, names);
     return work;
   }
 
   /** Throws for what depends on the moment of the request: files (`400`), times that have passed, a paused agent (`422`). */
-  async #refuseNow(
+  async #refuseAtThisMoment(
     work: WorkRequest,
     target: Target,
     input: unknown,
@@ -198,10 +198,10 @@ export class Execution {
     const named = filesOfInput(input, target.skill.taskField);
     if (named.length > 0)
       await keepFiles(this.#parts.files, work, named, inputField, this.#context.clock);
-    refuseNow(work, target, this.#context, names);
+    refusePassedOrPaused(work, target, this.#context, names);
   }
 
-  async #workOf(
+  async #buildWork(
     caller: Caller,
     { skill, agentId, conversationId, priority }: Target,
     input: unknown,
@@ -319,7 +319,7 @@ async function keepFiles(
 const isAddress = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text);
 
 /** Throws for times that have passed (`400`), and a paused agent (`422`). */
-function refuseNow(
+function refusePassedOrPaused(
   { timing }: WorkRequest,
   { isPaused, agentId }: Target,
   { clock }: Context,
@@ -397,7 +397,7 @@ export function refuseContinuing(
       `As many messages wait in the conversation ${id} as may: ${waitingMax}, or ${waitingBytesMax} bytes. Wait for one of them, or cancel one`,
     );
   }
-  if (acceptance.kind === 'gone_on') {
+  if (acceptance.kind === 'superseded') {
     throw new PlatformError(
       'job_not_retryable',
       `The conversation ${id} has gone on since, or another job goes on from this one: resume the last job of the conversation, or run this one again from the beginning`,
@@ -413,7 +413,7 @@ export function refuseContinuing(
 
 type Continued = Exclude<
   Acceptance,
-  { kind: 'conversation_active' | 'conversation_full' | 'other_user' | 'gone_on' }
+  { kind: 'conversation_active' | 'conversation_full' | 'other_user' | 'superseded' }
 >;
 
 /** How a request to run a skill was answered. */

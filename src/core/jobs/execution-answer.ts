@@ -126,7 +126,7 @@ export const executionResponses = {
 };
 
 /**
- * Answers with an accepted job. No promise for a client that does not wait: the answer is sent already. `stopping` aborts
+ * Answers with an accepted job. Synchronous unless the client waits. `stopping` aborts
  * when the platform stops: requests that wait are then answered with the accepted job.
  */
 export function answerAccepted(

@@ -34,7 +34,7 @@ const bounded = (given: readonly string[]) =>
  * Locks the jobs together with their parents and the unended jobs below them, in the order of their ids:
  * the end of one job of a family may change the others. Of those below, as many as are cancelled together.
  */
-export async function holdFamilies(tx: Transaction, ids: readonly string[]): Promise<void> {
+export async function lockFamilies(tx: Transaction, ids: readonly string[]): Promise<void> {
   // SQLite has only one writer at a time.
   if (tx.dialect === 'sqlite') return;
   const parents = sql`select parent_job_id from jobs where id = any (array(

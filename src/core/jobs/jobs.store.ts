@@ -259,7 +259,7 @@ const byIdsLocked = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
 );
 
 /** Locks the jobs: no other transaction changes them before this one ends. */
-export async function holdJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
+export async function lockJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
   // SQLite has only one writer at a time.
   if (tx.dialect === 'postgres' && ids.length > 0) {
     await tx.all(byIdsLocked, { ids });

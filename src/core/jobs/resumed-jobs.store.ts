@@ -32,7 +32,7 @@ export const listPassed = allRows<{ ids: readonly string[] }, Transaction>()((db
 );
 
 /** A message of the users of jobs in their conversation; that of a job that has steered another one is with that one's. */
-export const findToldMessage = firstRow<
+export const findUserMessage = firstRow<
   { conversation_id: string; ids: readonly string[] },
   Transaction
 >()((db, p, dialect) =>

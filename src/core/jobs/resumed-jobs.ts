@@ -10,13 +10,13 @@ import { copyEndedSteps } from '../journal/copied-steps.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
 import type { WorkRequest } from './accept.ts';
 import type { NewJob } from './jobs.store.ts';
-import { findToldMessage, listPassed } from './resumed-jobs.store.ts';
+import { findUserMessage, listPassed } from './resumed-jobs.store.ts';
 
 /** Jobs whose records one job goes on from at most: each of them was copied. */
 export const resumesMax = 50;
 
 /** The jobs whose records requests would go on from, and whose conversations have gone on. The conversations are locked. */
-export async function listGoneOn(
+export async function listSuperseded(
   tx: Transaction,
   requests: readonly WorkRequest[],
 ): Promise<ReadonlySet<string>> {
@@ -34,16 +34,16 @@ export async function takeOverRecord(
 }
 
 /** The jobs whose users' messages are in their conversations already, because a job that they go on from had begun in them. */
-export async function listTold(
+export async function listWithUserMessage(
   tx: Transaction,
   jobs: readonly NewJob[],
 ): Promise<ReadonlySet<NewJob>> {
-  const told = new Set<NewJob>();
+  const withMessage = new Set<NewJob>();
   for (const job of jobs) {
     if (job.resumes === null) continue;
     const { conversation_id } = job;
-    const message = await findToldMessage(tx, { conversation_id, ids: jobsOnRecord(job) });
-    if (message !== undefined) told.add(job);
+    const message = await findUserMessage(tx, { conversation_id, ids: jobsOnRecord(job) });
+    if (message !== undefined) withMessage.add(job);
   }
-  return told;
+  return withMessage;
 }

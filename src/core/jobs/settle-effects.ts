@@ -9,6 +9,7 @@ import type { MessageRole } from '../../adapters/database/tables.ts';
 import { timestamp } from '../../kernel/clock.ts';
 import type { RunErrorCode } from '../../kernel/errors.ts';
 import type { Context } from '../context/context.ts';
+import type { ObservedEnd } from '../context/run-observer.ts';
 import {
   addMessages,
   endConversations,
@@ -43,16 +44,12 @@ export interface RunMessage {
 }
 
 /** A job whose claim has ended, or that was cancelled while it was queued or waiting. */
-export interface Settled {
+export interface Settled extends ObservedEnd {
   readonly job: EndedJob;
-  readonly from: 'active' | 'queued' | 'waiting';
   /** Whether it was cancelled because its parent has ended, so that nothing waits for it. */
   readonly isWithParent?: boolean;
   /** Whether it ends with the job whose run has taken its message; what was said is recorded of that one. */
   readonly isDelivered?: boolean;
-  readonly transition: Transition;
-  /** Milliseconds of the attempt in which it was active; 0 for a job that was cancelled before it ended. */
-  readonly durationMs: number;
   readonly messages: readonly RunMessage[];
   /** The model's answer, if it is in the conversation already; null when there is none. */
   readonly answer?: string | null;

@@ -182,17 +182,17 @@ const cancelOf = (status: 'queued' | 'waiting') =>
       )
       .returning([...endedColumns]),
   );
-const cancelFrom = { queued: cancelOf('queued'), waiting: cancelOf('waiting') };
+const cancelStatements = { queued: cancelOf('queued'), waiting: cancelOf('waiting') };
 
 /** Cancels those of the jobs that are queued, or waiting, and returns them. */
 export function cancelJobsFrom(
   tx: Transaction,
-  status: keyof typeof cancelFrom,
+  status: keyof typeof cancelStatements,
   ids: readonly string[],
   error: string,
   now: number,
 ): Promise<EndedJob[]> {
-  return tx.all(cancelFrom[status], { ids, error, now });
+  return tx.all(cancelStatements[status], { ids, error, now });
 }
 
 /** The states of jobs, and of which of their claims they are. */

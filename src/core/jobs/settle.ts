@@ -24,7 +24,7 @@ import type { MemoryChanges } from '../memories/record.ts';
 import { findRunsWithoutRetry } from '../scheduled-runs/scheduled-runs.ts';
 import { finishedAt } from './completed-job.ts';
 import type { WaitEnds } from './end-waits.ts';
-import { finishCancellations, holdFamilies, listCancellations } from './families.store.ts';
+import { finishCancellations, listCancellations, lockFamilies } from './families.store.ts';
 import {
   cancelDescendants,
   cancelUnclaimed,
@@ -36,7 +36,7 @@ import {
 import type { Places } from './gates/places.ts';
 import type { NextInConversation } from './in-conversation/next-in-conversation.ts';
 import { listReplacedUnbegun, recordReplaced } from './job-keys/job-keys.store.ts';
-import { type ClaimedJob, holdJobs, type JobCountChanges, memoryUserOf } from './jobs.store.ts';
+import { type ClaimedJob, type JobCountChanges, lockJobs, memoryUserOf } from './jobs.store.ts';
 import type { RunningJobs } from './runs/running-jobs.ts';
 import { recordProgress, settleJobs } from './settle.store.ts';
 import {
@@ -140,7 +140,7 @@ export class Settler {
     error: JobError = cancelledError,
     changes: JobCountChanges = [],
   ): Promise<number> {
-    return cancelFrom(this, tx, ['queued', 'waiting'], ids, error, changes);
+    return cancelWithDescendants(this, tx, ['queued', 'waiting'], ids, error, changes);
   }
 
   /**
@@ -148,7 +148,7 @@ export class Settler {
    * locked, so that none is settled before the transaction ends.
    */
   cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number> {
-    return cancelFrom(this, tx, ['queued'], ids, cancelledError);
+    return cancelWithDescendants(this, tx, ['queued'], ids, cancelledError);
   }
 
   /**
@@ -169,7 +169,7 @@ export class Settler {
       if (ids.length === 0) return;
       await database.write(async (tx) => {
         // As a settlement does: it locks the jobs before it records that some are left.
-        await holdFamilies(tx, ids);
+        await lockFamilies(tx, ids);
         // Before the cancellations, which record again what they leave.
         await finishCancellations(tx, ids);
         await this.cancelBelow(tx, ids);
@@ -188,14 +188,14 @@ async function settleAll(
   await lockAgents(settler, tx, settlements);
   const outcomes = settlements.map((one) => decide(settler, one, now));
   // Before any other lock on jobs, so that all are locked in one order.
-  if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
+  if (outcomes.some(changesFamily)) await lockFamilies(tx, outcomes.map(idOf));
   // A job that has completed ends so, whatever else is on record of it.
   const decided = outcomes.every(isCompleted)
     ? outcomes
     : await withRecords(settler, tx, outcomes, now);
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
-  await recordBegun(tx, recorded);
+  await recordBeginnings(tx, recorded);
   const refusals = recorded.flatMap(refusalOf);
   if (refusals.length > 0) await parts.places.refused(tx, refusals);
   // `lockAgents` has locked their agents before the jobs.
@@ -213,10 +213,10 @@ async function settleAll(
 }
 
 /**
- * A claim that did not begin the code of its run does not keep the job from expiring, or from being replaced. One that did and was handed back does:
- * no attempt counts it, and a later claim may not begin.
+ * Only a run that began blocks expiry and replacement. Recorded here for claims handed back, which no attempt counts, and
+ * after which a later claim may not begin.
  */
-async function recordBegun(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
+async function recordBeginnings(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
   const [begun, unbegun]: [string[], string[]] = [[], []];
   for (const { job, outcome, transition } of recorded) {
     if (job.expires_at === null && job.job_key === null) continue;
@@ -234,7 +234,7 @@ function hasNotBegun({ kind }: AttemptOutcome): boolean {
   return kind === 'unbegun' || kind === 'deferred';
 }
 
-async function cancelFrom(
+async function cancelWithDescendants(
   settler: Settler,
   tx: Transaction,
   statuses: readonly Unclaimed[],
@@ -243,7 +243,7 @@ async function cancelFrom(
   changes: JobCountChanges = [],
 ): Promise<number> {
   const now = settler.context.clock.now();
-  await holdFamilies(tx, ids);
+  await lockFamilies(tx, ids);
   const cancelled = await cancelUnclaimed(settler, tx, statuses, ids, error, now);
   if (cancelled.length === 0) return 0;
   const parents = cancelled.filter(mayLeaveDescendants).map(idOf);
@@ -302,7 +302,7 @@ async function withDueWaits(
   const ids = decided.filter(isWaiting).map(idOf);
   if (ids.length === 0) return decided;
   // All of them, so that jobs are locked in one order; before their waits, which end under this lock.
-  await holdJobs(tx, decided.map(idOf));
+  await lockJobs(tx, decided.map(idOf));
   const waits = Map.groupBy(await listOpenWaits(tx, { ids }), ({ job_id }) => job_id);
   return decided.map((one) => {
     if (one.transition.status !== 'waiting') return one;
@@ -318,8 +318,8 @@ async function withDueWaits(
 
 /**
  * The claims of models' runs: attempts begin anew where a turn was recorded since the claim and its process was lost, or it
- * failed and has advanced, and too many interrupted claims in a row without a turn end the job. A claim that ended otherwise ends the row
- * of them if it recorded a turn, or waits.
+ * failed and has advanced, and too many interrupted claims in a row without a turn end the job. A claim that ended otherwise resets the count
+ * if it recorded a turn, or waits.
  */
 async function withProgress(
   settler: Settler,
@@ -336,7 +336,7 @@ async function withProgress(
   );
   if (counted.length === 0) return decided;
   // All of them, so that jobs are locked in one order.
-  await holdJobs(tx, decided.map(idOf));
+  await lockJobs(tx, decided.map(idOf));
   const turns = await listLastTurns(tx, { ids: counted.map(idOf) });
   const turnsOf = new Map(turns.map((of) => [of.job_id, of]));
   const progressed = new Map<Decided, Decided>();
@@ -401,7 +401,7 @@ async function withoutEndedSchedules(
   const ids = decided.filter(isOfSchedule).filter(isQueuedAgain).map(idOf);
   if (ids.length === 0) return decided;
   // All of them, so that jobs are locked in one order.
-  await holdJobs(tx, decided.map(idOf));
+  await lockJobs(tx, decided.map(idOf));
   const withoutRetries = await findRunsWithoutRetry(tx, ids);
   return decided.map((one) =>
     withoutRetries.has(one.job.id) ? { ...one, transition: withoutRetry(one.transition) } : one,
@@ -418,7 +418,7 @@ async function withoutReplaced(
   );
   if (returned.length === 0) return decided;
   // All of them, in one order; the acceptance of a job of the key locks this one, too, so that it is decided before or after.
-  await holdJobs(tx, decided.map(idOf));
+  await lockJobs(tx, decided.map(idOf));
   const epochs = new Map(returned.map(({ job }) => [job.id, job.epoch]));
   const found = await listReplacedUnbegun(tx, { ids: [...epochs.keys()] });
   const rows = found.filter(({ id, epoch }) => epochs.get(id) === epoch);

@@ -25,7 +25,7 @@ export const findRunOfJob = firstRow<{ job_id: string }>()((db, p) =>
 );
 
 /** The runs among those of these jobs that may not be retried. The caller has locked the jobs. */
-export const listUnwantedRuns = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
+export const listRunsWithoutRetry = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('scheduled_runs')
     .select('job_id')

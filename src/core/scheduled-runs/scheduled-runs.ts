@@ -11,7 +11,7 @@ import {
   endLastRuns,
   endRunsOfJobs,
   findRunOfJob,
-  listUnwantedRuns,
+  listRunsWithoutRetry,
 } from './scheduled-runs.store.ts';
 
 /** A job of trigger type `scheduled` that has ended. */
@@ -37,7 +37,7 @@ export async function findRunsWithoutRetry(
   tx: Transaction,
   jobIds: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const runs = await listUnwantedRuns(tx, { ids: jobIds });
+  const runs = await listRunsWithoutRetry(tx, { ids: jobIds });
   return new Set(runs.flatMap(({ job_id }) => job_id ?? []));
 }
 

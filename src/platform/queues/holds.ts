@@ -7,7 +7,7 @@ import {
 } from '../../core/jobs/gates/gate-subjects.ts';
 import type { JobGroup } from '../../core/jobs/queued-jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
-import { mayBegin } from '../../core/jobs/turns/turns.ts';
+import { hasFreeShare } from '../../core/jobs/turns/turns.ts';
 
 export const holdCodes = [
   'no_worker',
@@ -122,7 +122,7 @@ function holdOfSlots(
   // Runs that wait for a model are under way without a slot.
   const own = Math.min(byQueue[queue].running, taken);
   const use = { slots, taken, own, weight, othersWait };
-  if (own === 0 ? taken < slots + kept : mayBegin(use)) return null;
+  if (own === 0 ? taken < slots + kept : hasFreeShare(use)) return null;
   return taken < slots ? share(own, slots) : allTaken(own, slots);
 }
 

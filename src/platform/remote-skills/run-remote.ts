@@ -62,7 +62,7 @@ async function outcomeOf(
   run: RemoteRun,
 ): Promise<RunOutcome> {
   const { handlers, stop, signal, timeout, unloaded, end } = run;
-  const isPermitted = handlers.mayBegin === undefined || (await handlers.mayBegin());
+  const isPermitted = handlers.confirmStart === undefined || (await handlers.confirmStart());
   if (!isPermitted || stop.signal.aborted) return { kind: 'aborted' };
   timeout.resume();
   const called = callTool(remote, sourceId, run).then((output) => completed(run, output));

@@ -3,7 +3,7 @@ import type { Handle, Transaction } from '../../adapters/database/database.ts';
 import type { Settler } from '../../core/jobs/settle.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
-import { findJobsGoingOn, markRunsUnwanted } from './runs.store.ts';
+import { findJobsGoingOn, forbidRetries } from './runs.store.ts';
 import { findScheduledJob, lockScheduledJob, type ScheduledJobRow } from './schedules.store.ts';
 
 /** The organization's scheduled job, or `404 not_found`. */
@@ -46,5 +46,5 @@ export async function stopRuns(
   const jobIds = await findJobsGoingOn(tx, scheduledJobId);
   if (jobIds.length === 0) return;
   await settler.cancelQueued(tx, jobIds);
-  await markRunsUnwanted(tx, { scheduled_job_id: scheduledJobId });
+  await forbidRetries(tx, { scheduled_job_id: scheduledJobId });
 }

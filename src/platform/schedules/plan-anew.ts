@@ -1,5 +1,5 @@
 /** Recomputes the next slots of all scheduled jobs at the start, as rules of time zones change, and after the clock was set back. */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Context } from '../../core/context/context.ts';
 import { findAhead, planScheduledJobs } from './schedules.store.ts';
 import { nextSlot, parseStoredTimetable } from './timetable.ts';
@@ -22,6 +22,6 @@ export async function planAnew({ database, clock }: Context): Promise<void> {
     const last = ahead.at(-1);
     if (last === undefined) return;
     after = last.id;
-    await nextTurn();
+    await yieldToEventLoop();
   }
 }

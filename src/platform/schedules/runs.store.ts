@@ -94,8 +94,8 @@ export async function findRunning(tx: Transaction, ids: readonly string[]): Prom
   return new Set(rows.map(({ scheduled_job_id }) => scheduled_job_id));
 }
 
-/** Marks the unended runs of a scheduled job as unwanted. The caller has locked their jobs. */
-export const markRunsUnwanted = allRows<{ scheduled_job_id: string }, Transaction>()((db, p) =>
+/** Forbids retries of the unended runs of a scheduled job (the column `unwanted`). The caller has locked their jobs. */
+export const forbidRetries = allRows<{ scheduled_job_id: string }, Transaction>()((db, p) =>
   db
     .updateTable('scheduled_runs')
     .set({ unwanted: 1 })

@@ -4,7 +4,7 @@
  * The tick executes nothing itself. After a long downtime it works in small transactions, so that other writers are not
  * blocked.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Transaction } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
 import { envelopeOf, type NewEvent } from '../../core/events/events.ts';
@@ -79,7 +79,7 @@ export class Tick {
       total += done;
       // Other processes have locked all of them; the next tick finds those that they leave.
       if (done === 0) return total;
-      await nextTurn();
+      await yieldToEventLoop();
     }
   }
 

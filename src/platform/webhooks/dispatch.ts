@@ -33,7 +33,7 @@ import { allAgents } from '../../kernel/ids.ts';
 import type { DeliveryRow } from './deliveries.store.ts';
 import { messageBody } from './message.ts';
 import { addDeliveries, newDelivery } from './new-deliveries.ts';
-import { areAnyActive, holdActiveWebhooks, type ListeningWebhook } from './webhooks.store.ts';
+import { areAnyActive, type ListeningWebhook, lockActiveWebhooks } from './webhooks.store.ts';
 
 /** Events read in one transaction. */
 const eventsMax = 2_000;
@@ -129,7 +129,7 @@ export class Dispatcher {
     const organizations = [...new Set(events.map((event) => event.organization_id))];
     const skipped = isBacklog ? new Set<string>() : await withBacklog(tx, reader, organizations);
     const relevant = events.filter((event) => !skipped.has(event.organization_id));
-    const webhooks = await holdActiveWebhooks(tx, relevant);
+    const webhooks = await lockActiveWebhooks(tx, relevant);
     const now = this.#context.clock.now();
     const made = deliveriesOf(events, { webhooks, skipped, isBacklog, now });
     await beginBacklogs(tx, reader, made.backlogs);

@@ -5,7 +5,7 @@
  */
 
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
-import { roundOf } from '../../adapters/queue/queue.ts';
+import { sweepNumber } from '../../adapters/queue/queue.ts';
 import type { Context } from '../../core/context/context.ts';
 import { LeaseSweep } from '../../core/leases/lease-sweep.ts';
 import { continueCleanup } from './cleanup.ts';
@@ -97,7 +97,7 @@ export class DeliveryRecovery extends LeaseSweep<ClaimedDelivery> {
     if (clock.monotonic() - this.#hintedAt < hintRetryMs) return;
     this.#hintedAt = clock.monotonic();
     const now = clock.now() - hintRetryMs;
-    const generation = hintRetryMs === 0 ? 0 : `sweep-${roundOf(now)}`;
+    const generation = hintRetryMs === 0 ? 0 : `sweep-${sweepNumber(now)}`;
     const webhooks = await findWaitingWebhooks(database.read, {
       after: this.#after,
       full: this.#deliverer.fullHosts(),

@@ -125,7 +125,7 @@ const listeningColumns = ['id', 'organization_id', 'agent_id', 'events', 'active
 export type ListeningWebhook = Pick<WebhookRow, (typeof listeningColumns)[number]>;
 
 /** Active webhooks of the agents of these events; they stay active until the transaction ends. */
-export async function holdActiveWebhooks(
+export async function lockActiveWebhooks(
   tx: Transaction,
   events: readonly Pick<WebhookRow, 'organization_id' | 'agent_id'>[],
 ): Promise<ListeningWebhook[]> {

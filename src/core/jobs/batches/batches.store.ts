@@ -107,7 +107,7 @@ export async function countsOfBatch(
 }
 
 /** Locks a batch that is not completed, with its counts. */
-export function holdOpenBatch(tx: Transaction, id: string) {
+export function lockOpenBatch(tx: Transaction, id: string) {
   const open = tx.kysely
     .selectFrom('batches')
     .select(['id', 'completed', 'failed', 'cancelled'])

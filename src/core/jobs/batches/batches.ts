@@ -33,9 +33,9 @@ import {
   findBatchOfKey,
   findEndedBatches,
   forgetKey,
-  holdOpenBatch,
   insertBatch,
   listBatches,
+  lockOpenBatch,
   setResults,
 } from './batches.store.ts';
 
@@ -234,7 +234,7 @@ export class BatchEnds {
 async function completeOne(database: Database, id: string, now: number): Promise<void> {
   await database.write(async (tx) => {
     // Retention may be about to delete some of its jobs.
-    const open = await holdOpenBatch(tx, id);
+    const open = await lockOpenBatch(tx, id);
     if (open === undefined) return;
     const { completed, failed, cancelled } = await countsOfBatch(tx, open);
     const batch = await completeBatch(tx, { id, completed_at: now, completed, failed, cancelled });

@@ -9,7 +9,7 @@
  * one, and so on. After the last one all have a free place, and it begins. Then the next one is the oldest. No work holds a place
  * meanwhile and the order is one for all gates, so none of them waits for another in a circle.
  *
- * A run that has a place at the last gate may call a skill of an earlier one: that call gets the place, for else the run would not end.
+ * A run that has a place at the last gate may call a skill of an earlier one: that call gets the place: otherwise that run could not end.
  *
  * Gates leave their places one after the other, those of the fewest first (`gates.ts`), so that a gate that many share has no
  * place idle: it is the last one, and the work begins in its free place at once.
@@ -117,7 +117,7 @@ export class AgedWorks {
     const after = idFloor(now + aheadMs);
     for (const row of await listPassedOver(tx, { gate, before, after, limit: readMax })) {
       const work = row.n === 0 ? await this.#job(tx, row) : await this.#call(tx, row);
-      if (work !== undefined && (await this.#mayBegin(tx, work))) return work;
+      if (work !== undefined && (await this.#isStartable(tx, work))) return work;
       await forgetPassedOver(tx, [row.job_id], row.n);
     }
     return undefined;
@@ -157,7 +157,7 @@ export class AgedWorks {
   }
 
   /** Not while a gate is paused, nor where a rate has no further start for long: others would wait for nothing. */
-  async #mayBegin(tx: Transaction, { gates }: AgedWork): Promise<boolean> {
+  async #isStartable(tx: Transaction, { gates }: AgedWork): Promise<boolean> {
     const names = gates.map(({ name }) => name);
     const { taken } = await this.#uses.counts(tx, names);
     const isPaused = ({ name, limit }: Gate) =>

@@ -148,7 +148,7 @@ export class CalledPlaces {
     );
   }
 
-  /** The gates of the called skill, but those at which the job has a place, or a call around this one. */
+  /** Gates of the called skill, except where the job or an enclosing call already has a place. */
   #gatesOf(skill: string, path: string): readonly Gate[] {
     const { job, runs } = this.#attempt;
     const [skill_category, skill_version, skill_name] = skillKeyParts(skill);

@@ -62,7 +62,7 @@ interface Round {
   /** Whether no other organization waits, so that the turns are one after the other its own. */
   isAlone: boolean;
   /** Organizations to which their turns have given nothing since the last place that was given. */
-  readonly inVain: Set<string>;
+  readonly unservable: Set<string>;
   /** Whether work was moved to other gates in these turns: what waits behind it may begin. */
   hasMoved: boolean;
   /** Whether the gate has passed over work that still waits. */
@@ -163,7 +163,7 @@ export class FreePlaces {
       turn: Number(gate.turn),
       organizationId: last ?? gate.last_organization,
       isAlone: false,
-      inVain: new Set(),
+      unservable: new Set(),
       hasMoved: false,
       hasPassedOver: counts.passedOver.length > 0,
       missed: new Set(),
@@ -179,7 +179,7 @@ export class FreePlaces {
       // What fails here the sweep makes up for.
       tx.afterCommit(() => void this.#passOnNow(name, [...missed]).catch(() => {}));
     }
-    const isCutShort = turns === turnsMax && round.inVain.size < turnsMax;
+    const isCutShort = turns === turnsMax && round.unservable.size < turnsMax;
     return free > 0 && (isCutShort || round.hasMoved);
   }
 
@@ -199,15 +199,15 @@ export class FreePlaces {
   async #nextTurn(round: Round): Promise<boolean> {
     const { tx, gate, organizationId: after } = round;
     const next = await findNextOrganization(tx, { gate, after });
-    if (next === undefined || round.inVain.has(next.organization_id)) return false;
+    if (next === undefined || round.unservable.has(next.organization_id)) return false;
     round.turn += 1;
     round.isAlone = next.organization_id === round.organizationId;
     round.organizationId = next.organization_id;
     const hasGiven = await this.#give(round);
     if (hasGiven) {
-      round.inVain.clear();
+      round.unservable.clear();
       round.hasMoved = false;
-    } else round.inVain.add(next.organization_id);
+    } else round.unservable.add(next.organization_id);
     return true;
   }
 

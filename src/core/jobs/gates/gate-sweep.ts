@@ -34,7 +34,7 @@ import {
 
 /** Gates, calls, places and jobs of which one sweep reads; the next one goes on behind them. */
 const rowsMax = 500;
-/** Places for which the calls of one sweep wait, also those of others for which these wait, beyond which circles are left to the deadlines of the calls. */
+/** Most places read while following waiting calls; beyond it, deadlocks end at the calls' deadlines. */
 const takenMax = 10_000;
 /** Transactions in which one sweep passes on the places of a gate. */
 const roundsMax = 10;

@@ -3,7 +3,7 @@ import type { Transaction } from '../../../adapters/database/database.ts';
 import type { ConversationStatus } from '../../../adapters/database/tables.ts';
 import { continueAfter } from '../../../kernel/ids.ts';
 import { type ConversationRow, lockConversations } from '../../conversations/record.ts';
-import { holdFamilies } from '../families.store.ts';
+import { lockFamilies } from '../families.store.ts';
 import {
   findUserOfConversation,
   type JobCountChanges,
@@ -164,7 +164,7 @@ async function holdInterrupted(
   const waiting = await listWaiting(tx, { gates: ids.flatMap(gatesOfConversation) });
   const jobs = [...running, ...waiting].map(({ id }) => id);
   if (jobs.length === 0) return;
-  await holdFamilies(tx, jobs);
+  await lockFamilies(tx, jobs);
   await parts.places.lockGatesOf(tx, [], running);
 }
 

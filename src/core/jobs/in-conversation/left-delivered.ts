@@ -2,7 +2,7 @@
  * Jobs that wait for the end of a run that has their message, where that end was recorded without theirs: by a process of an
  * earlier version, or while the skill was not one that continues conversations. Part of the sweep.
  */
-import { holdFamilies } from '../families.store.ts';
+import { lockFamilies } from '../families.store.ts';
 import type { Settler } from '../settle.ts';
 import { recordEffects, type Settled } from '../settle-effects.ts';
 import { cancelledError, type JobError } from '../states.ts';
@@ -20,7 +20,7 @@ export async function endLeftDelivered(settler: Settler): Promise<void> {
   await database.write(async (tx) => {
     const now = clock.now();
     const ids = left.map(({ id }) => id);
-    await holdFamilies(tx, ids);
+    await lockFamilies(tx, ids);
     const settled: Settled[] = [];
     for (const one of left) settled.push(...(await endAs(tx, [one.id], endOf(one), now)));
     if (settled.length > 0) await recordEffects(settler, tx, settled, now);

@@ -13,7 +13,7 @@ import {
   lockConversations,
 } from '../../conversations/record.ts';
 import { lookupOf, type SkillColumns, type SkillRegistry } from '../../skills/registry.ts';
-import { holdJobs } from '../jobs.store.ts';
+import { lockJobs } from '../jobs.store.ts';
 import { messageText } from '../message-text.ts';
 import { hintInTime } from '../turns/later.ts';
 import {
@@ -77,7 +77,7 @@ export class NextInConversation {
   async #hold(tx: Transaction, gates: readonly string[]): Promise<void> {
     if (tx.dialect === 'sqlite') return;
     const waiting = await listWaiting(tx, { gates });
-    await holdJobs(
+    await lockJobs(
       tx,
       waiting.map(({ id }) => id),
     );

@@ -7,7 +7,7 @@ import type { JobKey } from './job-keys.ts';
  * The requests, by their places, in rounds in which no key comes twice: a later request of a key is decided beside the job
  * of the earlier one.
  */
-export function roundsOf(
+export function keyBatches(
   requests: readonly {
     readonly organizationId: string;
     readonly skill: { category: string; version: string; name: string };

@@ -9,7 +9,7 @@ import type { Queue } from '../../../adapters/queue/queue.ts';
 import { invalid } from '../../../kernel/errors.ts';
 import { skillKey } from '../../skills/registry.ts';
 import type { Acceptance } from '../accept.ts';
-import { holdFamilies } from '../families.store.ts';
+import { lockFamilies } from '../families.store.ts';
 import type { JobRow, NewJob } from '../jobs.store.ts';
 import { messageText } from '../message-text.ts';
 import type { Settler } from '../settle.ts';
@@ -163,7 +163,7 @@ interface Held {
 }
 
 /** Locks the keys of requests, all different, and the newest jobs of these keys. */
-export async function holdJobKeys(
+export async function lockJobKeys(
   tx: Transaction,
   requests: readonly KeyedRequest[],
   now: number,
@@ -172,7 +172,7 @@ export async function holdJobKeys(
   const rows = await takeJobKeys(tx, wanted);
   const own = new Set(requests.map(({ job }) => job.id));
   const ids = rows.map(({ job_id }) => job_id).filter((id) => !own.has(id));
-  if (ids.length > 0) await holdFamilies(tx, ids);
+  if (ids.length > 0) await lockFamilies(tx, ids);
   const jobs = ids.length === 0 ? [] : await findJobsOfKeys(tx, { ids });
   const jobsById = new Map(jobs.map((job) => [job.id, job]));
   const rowsByName = new Map(rows.map((row) => [keyNameOf(row), row]));

@@ -72,8 +72,8 @@ export class Performer {
     }
     const rates = runs.places.ratesOf(job);
     const isRecorded = rates.length > 0 || isLastAttempt(job);
-    const mayBegin = isRecorded ? () => this.#mayBegin(job, rates) : undefined;
-    const run = startRun(runs, job, options, found?.settings, mayBegin);
+    const confirmStart = isRecorded ? () => this.#recordStart(job, rates) : undefined;
+    const run = startRun(runs, job, options, found?.settings, confirmStart);
     const beganAt = clock.monotonic();
     const entry = new RunningJob(job, run, beganAt);
     running.add(entry);
@@ -120,7 +120,7 @@ export class Performer {
    * its code may have acted. Then counts the start at the rates of the job. False where the claim no longer holds the job, or
    * that is not known.
    */
-  async #mayBegin(job: ClaimedJob, rates: readonly string[]): Promise<boolean> {
+  async #recordStart(job: ClaimedJob, rates: readonly string[]): Promise<boolean> {
     const { running, runs } = this.#parts;
     const { log } = this.#context;
     const record = async () => {

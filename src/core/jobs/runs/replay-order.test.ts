@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { RecordPlaces } from '../gates/record-places.ts';
 import { type Attempt, runPace } from './attempt.ts';
 import { ReplayOrder } from './replay-order.ts';
+import { ReplayPositions } from './replay-positions.ts';
 
 const turns = async () => {
   for (let i = 0; i < 10; i++) await new Promise(setImmediate);
@@ -15,7 +15,7 @@ function newOrder(...awaited: number[]) {
   let place = 100;
   const places = new Map<number, number>();
   const ended = new AbortController();
-  class GivenPlaces extends RecordPlaces {
+  class GivenPlaces extends ReplayPositions {
     override next() {
       return place++;
     }

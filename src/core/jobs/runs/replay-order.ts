@@ -8,7 +8,7 @@
  * most: the code is then assumed not to request the earlier ones.
  */
 import type { RecordedEnd } from '../../journal/records.ts';
-import type { RecordPlaces } from '../gates/record-places.ts';
+import type { ReplayPositions } from './replay-positions.ts';
 
 /** One question for a step or a wait. */
 export interface ReplayTurn {
@@ -26,7 +26,7 @@ const newStep = 0;
 type HeldEnd = RecordedEnd & { readonly given: PromiseWithResolvers<void> };
 
 export class ReplayOrder {
-  readonly #places: RecordPlaces;
+  readonly #places: ReplayPositions;
   readonly #patienceMs: number;
   #undecided = 0;
   readonly #held: HeldEnd[] = [];
@@ -40,7 +40,7 @@ export class ReplayOrder {
   #isOver: boolean;
 
   /** Once the signal aborts, no end is held any more; one is held for the patience at most. */
-  constructor(places: RecordPlaces, signal: AbortSignal, patienceMs: number) {
+  constructor(places: ReplayPositions, signal: AbortSignal, patienceMs: number) {
     this.#places = places;
     this.#patienceMs = patienceMs;
     this.#isOver = signal.aborted;

@@ -11,7 +11,6 @@ import type { WaitScope } from '../../journal/wait-scope.ts';
 import { isMemoryVerb } from '../../memories/memory-verbs.ts';
 import type { RunSettings } from '../../skills/settings.ts';
 import { calledPlacesOf } from '../gates/called-places.ts';
-import { RecordPlaces } from '../gates/record-places.ts';
 import type { RunMessage } from '../settle-effects.ts';
 import {
   type Attempt,
@@ -27,6 +26,7 @@ import {
 import { holdForPerson } from './held-waits.ts';
 import { callRemote } from './remote-calls.ts';
 import { ReplayOrder } from './replay-order.ts';
+import { ReplayPositions } from './replay-positions.ts';
 import { reportOf } from './reports.ts';
 import { isFileRequest } from './run-files.ts';
 import { settingsOfCalled } from './run-settings.ts';
@@ -272,7 +272,7 @@ function scopesOf(from: OpenPart): Map<number, WaitScope> {
 function orderOf(from: OpenPart, signal: AbortSignal): ReplayOrder {
   const { attempt, within } = from;
   from.order ??= new ReplayOrder(
-    new RecordPlaces(attempt, within !== undefined),
+    new ReplayPositions(attempt, within !== undefined),
     signal,
     attempt.runs.pace.patienceMs,
   );

@@ -28,13 +28,13 @@ export function startRun(
   job: ClaimedJob,
   { timeoutMs, alone }: RunOptions,
   settings?: RunSettings,
-  mayBegin?: RunHandlers['mayBegin'],
+  confirmStart?: RunHandlers['confirmStart'],
 ): AttemptRun {
   const messages: RunMessage[] = [];
   const attempt = newAttempt(runs, job);
   attempt.endsAt = runs.context.clock.monotonic() + timeoutMs;
   const handlers = handlersOf({ attempt, part: wholeRun, messages });
-  if (mayBegin !== undefined) handlers.mayBegin = mayBegin;
+  if (confirmStart !== undefined) handlers.confirmStart = confirmStart;
   const handle = runs.executors.run(
     {
       skill: skillOf(job),
@@ -90,12 +90,12 @@ export class AttemptRun {
 
   /** Resolves when all its reports are recorded; to be awaited once it has ended. Null where it made none. */
   ended(): Promise<void> | null {
-    return isBare(this.attempt) ? null : ended(this.attempt);
+    return isBare(this.attempt) ? null : awaitReports(this.attempt);
   }
 
   /** The outcome, or a failure where the run no longer fits what is on record of its job. */
   checked(outcome: AttemptOutcome): Promise<AttemptOutcome> {
-    return checked(this.attempt, outcome);
+    return withFault(this.attempt, outcome);
   }
 }
 
@@ -106,7 +106,7 @@ function isBare({ thinking, recording, waits, stream }: Attempt): boolean {
   );
 }
 
-async function ended(attempt: Attempt): Promise<void> {
+async function awaitReports(attempt: Attempt): Promise<void> {
   const { thinking, recording, waits } = attempt;
   if (thinking !== undefined) await withDeadline(thinking.ended(), lastStepsMs);
   if (recording !== undefined && recording.size > 0)
@@ -120,7 +120,7 @@ async function ended(attempt: Attempt): Promise<void> {
  * The code must have requested everything that is on record when it returns. What a run that is unloaded has
  * got is on record before its job waits.
  */
-async function checked(attempt: Attempt, outcome: AttemptOutcome): Promise<AttemptOutcome> {
+async function withFault(attempt: Attempt, outcome: AttemptOutcome): Promise<AttemptOutcome> {
   if (outcome.kind === 'cancelled') return outcome;
   if (outcome.kind === 'waiting') await attempt.journal?.writeRest();
   let fault = attempt.fault;

@@ -166,9 +166,9 @@ export class Admission {
     const claimed = new Set<NewJob>();
     await this.#holdNew(tx, jobs, now, placed);
     // A first claim reads no records, so one that goes on from some is claimed at its turn.
-    const mayBegin = (job: NewJob) => job.run_at <= now && !job.held_by && job.resumes === null;
+    const isDue = (job: NewJob) => job.run_at <= now && !job.held_by && job.resumes === null;
     for (const [name, ofQueue] of turns) {
-      const due = jobs.filter((job) => mayBegin(job) && queueOf(job.trigger_type) === name);
+      const due = jobs.filter((job) => isDue(job) && queueOf(job.trigger_type) === name);
       for (const job of ofQueue.offerSlots(due)) {
         claimed.add(job);
         tx.ifNotCommitted(() => ofQueue.giveBack(job.organization_id));

@@ -5,7 +5,7 @@
  */
 import type { Queue } from '../../../adapters/queue/queue.ts';
 import type { Context } from '../../context/context.ts';
-import { holdFamilies } from '../families.store.ts';
+import { lockFamilies } from '../families.store.ts';
 import type { HintedJob } from '../jobs.store.ts';
 import { sendHint } from '../queues.ts';
 import type { Settler } from '../settle.ts';
@@ -67,7 +67,7 @@ export class LaterJobs {
       const ids = (await findOverdueJobs(database.read, bounds)).map(idOf);
       if (ids.length === 0) return;
       await database.write(async (tx) => {
-        await holdFamilies(tx, ids);
+        await lockFamilies(tx, ids);
         // A worker may have begun some of them since they were read.
         const overdue = await keepOverdue(tx, { ids, now: clock.now() });
         await this.#settler.cancelUnclaimed(tx, overdue.map(idOf), expiredError);

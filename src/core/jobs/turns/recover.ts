@@ -5,7 +5,7 @@
  * every second, in every mode, so recovery after a crash is the same code as everyday work.
  */
 import type { Handle, Transaction } from '../../../adapters/database/database.ts';
-import { roundOf } from '../../../adapters/queue/queue.ts';
+import { sweepNumber } from '../../../adapters/queue/queue.ts';
 import type { Context } from '../../context/context.ts';
 import { LeaseSweep } from '../../leases/lease-sweep.ts';
 import type { Places } from '../gates/places.ts';
@@ -118,7 +118,7 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
       const options = { after, dueBy: now, limit: groupsMax };
       const { due, next } = await findDueOrganizations(database.read, name, options);
       this.#places.set(name, next);
-      const round = roundOf(now);
+      const round = sweepNumber(now);
       queue.sendHints(
         name,
         due.map((job) => hintOf(job, `${job.epoch}-${round}`)),

@@ -40,7 +40,7 @@ interface Claimed {
   readonly jobs: readonly ClaimedJob[];
   readonly left: ReadonlySet<string>;
   /** Whether all jobs that were picked are other processes'. */
-  readonly isFruitless: boolean;
+  readonly wonNone: boolean;
 }
 
 /** The runners of a process, by queue, once they are made. */
@@ -84,7 +84,7 @@ export class JobRunner {
 
   /** Whether a job of the organization may begin here now. */
   hasSlotFor(organizationId: string): boolean {
-    return !this.#isStopped && this.#parts.turns.mayBegin(organizationId);
+    return !this.#isStopped && this.#parts.turns.hasSlotFor(organizationId);
   }
 
   /** Jobs of the organization are due, which other processes know. */
@@ -138,12 +138,12 @@ export class JobRunner {
     const picked = new Set<string>();
     let candidates: readonly Candidate[] = [];
     try {
-      const { jobs, left, isFruitless } = await this.#context.database.write((tx) => {
+      const { jobs, left, wonNone } = await this.#context.database.write((tx) => {
         // Decided when the transaction runs, not when it is requested: slots may be freed until then.
         candidates = turns.candidates();
         return this.#claimWithin(tx, candidates, picked);
       });
-      this.#fruitless = isFruitless ? this.#fruitless + 1 : 0;
+      this.#fruitless = wonNone ? this.#fruitless + 1 : 0;
       for (const job of jobs) {
         picked.delete(job.id);
         turns.begin(job);
@@ -158,7 +158,7 @@ export class JobRunner {
     }
     for (const id of this.#hinted) {
       if (!turns.isWaiting(id)) this.#hinted.delete(id);
-      else if (!turns.mayBegin(id)) this.#passOn(id);
+      else if (!turns.hasSlotFor(id)) this.#passOn(id);
     }
   }
 
@@ -169,7 +169,7 @@ export class JobRunner {
     picked: Set<string>,
   ): Promise<Claimed> {
     const { queue, turns, admission, running, clockSkewMs = 0 } = this.#parts;
-    if (candidates.length === 0) return { jobs: [], left: new Set(), isFruitless: false };
+    if (candidates.length === 0) return { jobs: [], left: new Set(), wonNone: false };
     const max = turns.beginClaim(candidates);
     const spares = tx.dialect === 'sqlite' ? 1 : sparesMax;
     const ofGroup = Math.min(max + spares, ofGroupMax);
@@ -196,8 +196,8 @@ export class JobRunner {
     }
     const left = new Set([...round.left(), ...found.cut]);
     // Held jobs are out of the way of the next claim.
-    const isFruitless = picked.size > 0 && jobs.length === 0 && held.size === 0;
-    return { jobs, left, isFruitless };
+    const wonNone = picked.size > 0 && jobs.length === 0 && held.size === 0;
+    return { jobs, left, wonNone };
   }
 
   /** Does the work on a job in the slot that it has taken. */

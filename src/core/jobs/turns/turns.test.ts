@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { propertyRuns } from '../../../../test/support/soak.ts';
-import { type DueJob, keptSlots, mayBegin, Turns } from './turns.ts';
+import { type DueJob, hasFreeShare, keptSlots, Turns } from './turns.ts';
 
 /**
  * How many runs an organization gets while so many have endless work and one run after the other ends; the first have these
@@ -14,7 +14,7 @@ function sharesOf(slots: number, organizations: number, weights: number[] = []):
     for (;;) {
       const taken = own.reduce((a, b) => a + b, 0);
       const next = own.findIndex((mine, i) =>
-        mayBegin({
+        hasFreeShare({
           slots,
           taken,
           own: mine,
@@ -106,27 +106,27 @@ describe('the share of an organization', () => {
   test('is by the weights, as if one of weight w were w organizations', () => {
     expect(sharesOf(120, 2, [2, 1])).toEqual([60, 30]);
     expect(sharesOf(120, 3, [3])).toEqual([60, 20, 20]);
-    expect(mayBegin({ slots: 120, taken: 110, own: 100, weight: 100, othersWait: true })).toBe(
+    expect(hasFreeShare({ slots: 120, taken: 110, own: 100, weight: 100, othersWait: true })).toBe(
       true,
     );
-    expect(mayBegin({ slots: 120, taken: 119, own: 118, weight: 100, othersWait: true })).toBe(
+    expect(hasFreeShare({ slots: 120, taken: 119, own: 118, weight: 100, othersWait: true })).toBe(
       false,
     );
   });
 
   test('is every slot while no other one waits', () => {
-    expect(mayBegin({ slots: 120, taken: 80, own: 60, othersWait: true })).toBe(false);
-    expect(mayBegin({ slots: 120, taken: 80, own: 60, othersWait: false })).toBe(true);
+    expect(hasFreeShare({ slots: 120, taken: 80, own: 60, othersWait: true })).toBe(false);
+    expect(hasFreeShare({ slots: 120, taken: 80, own: 60, othersWait: false })).toBe(true);
   });
 
   test('of a single slot is that slot; from two slots on some are kept for organizations that run nothing', () => {
     expect([1, 2, 16, 17, 64].map(keptSlots)).toEqual([0, 1, 1, 2, 4]);
     for (let slots = 2; slots < 100; slots++) {
-      expect(mayBegin({ slots, taken: slots, own: 0, othersWait: true })).toBe(true);
-      expect(mayBegin({ slots, taken: slots, own: slots, othersWait: false })).toBe(false);
-      expect(mayBegin({ slots, taken: slots + keptSlots(slots), own: 0, othersWait: true })).toBe(
-        false,
-      );
+      expect(hasFreeShare({ slots, taken: slots, own: 0, othersWait: true })).toBe(true);
+      expect(hasFreeShare({ slots, taken: slots, own: slots, othersWait: false })).toBe(false);
+      expect(
+        hasFreeShare({ slots, taken: slots + keptSlots(slots), own: 0, othersWait: true }),
+      ).toBe(false);
     }
   });
 });

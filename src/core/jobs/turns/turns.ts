@@ -51,7 +51,7 @@ export function keptSlots(slots: number): number {
  * that the others leave free, with a weight of w at most w of w + 1 parts. So those with endless work get slots by their
  * weights, newcomers find free ones, and no run is interrupted for them.
  */
-export function mayBegin({ slots, taken, own, othersWait, weight = 1 }: SlotUse): boolean {
+export function hasFreeShare({ slots, taken, own, othersWait, weight = 1 }: SlotUse): boolean {
   if (own <= 0) return taken < slots + keptSlots(slots);
   return isWithinShare({ slots, taken, own, othersWait, weight });
 }
@@ -142,7 +142,7 @@ export class Turns {
   }
 
   /** Whether a job of the organization may begin now. */
-  mayBegin(organizationId: string): boolean {
+  hasSlotFor(organizationId: string): boolean {
     const share = this.#shares.get(organizationId);
     const othersWait = this.#waiting > (share?.isWaiting ? 1 : 0);
     return this.#hasPlace(organizationId, share, othersWait);
@@ -171,7 +171,7 @@ export class Turns {
       if (!isWaiting) continue;
       entry[1].weight = this.#weightOf(id);
       if (!found.mayAdd(entry)) continue;
-      if (this.mayBegin(id)) found.add(entry);
+      if (this.hasSlotFor(id)) found.add(entry);
       else heldBack.push(entry);
       if (max === 1 && found.all.length === 1) break;
     }
@@ -275,7 +275,7 @@ export class Turns {
   #hasPlace(id: string, share: Share | undefined, othersWait: boolean, more = 0): boolean {
     if (share !== undefined && share.slotless > 0) return false;
     const [own, weight] = [share?.own ?? 0, this.#weightOf(id)];
-    return mayBegin({ slots: this.#slots, taken: this.#taken + more, own, othersWait, weight });
+    return hasFreeShare({ slots: this.#slots, taken: this.#taken + more, own, othersWait, weight });
   }
 
   #weightOf(organizationId: string): number {
@@ -429,7 +429,7 @@ export class Round {
     let first: Turn | undefined;
     for (const turn of waiting) {
       if (turn.slotless > 0) continue;
-      if (!mayBegin({ ...this.#use, own: turn.own, weight: turn.weight, othersWait })) continue;
+      if (!hasFreeShare({ ...this.#use, own: turn.own, weight: turn.weight, othersWait })) continue;
       if (first === undefined || inTurn(turn, first) < 0) first = turn;
     }
     return first;

@@ -2,7 +2,7 @@
  * `/openapi.json?skills=1`: the description of the API with an operation for each active skill that a key may run,
  * in the order of the registry. The same skills give the same bytes.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type ApiDocument, documentOf } from '../../../adapters/http/openapi.ts';
 import { type Caller, hasScopes } from '../../../kernel/caller.ts';
 import { invalid } from '../../../kernel/errors.ts';
@@ -90,7 +90,7 @@ export class SkillsDocument {
         operation = operationOf(skill, shared);
         this.#operations.set(skill, operation);
         // Each has schemas of up to 64 KiB, and there may be thousands.
-        await nextTurn();
+        await yieldToEventLoop();
       }
       operations.push(operation);
     }

@@ -4,7 +4,7 @@
  * it looks through all that has arrived again for each line. Promises linear time, and turns for other work between the
  * messages that have arrived together.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { refuseHeavy } from './heavy-messages.ts';
 
 /** Messages that the SDK handles in one turn of the event loop: each takes some ten microseconds. */
@@ -49,7 +49,7 @@ export async function* plainEvents(
       if (messages < messagesAtOnce) continue;
       yield encoder.encode(kept);
       [kept, messages] = ['', 0];
-      await nextTurn();
+      await yieldToEventLoop();
     }
     if (kept !== '') yield encoder.encode(kept);
   }

@@ -4,7 +4,7 @@
  * that the executor's other runs can continue.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { defineSkill } from '../../definition.ts';
 import { objectWith } from '../_support/schemas.ts';
 
@@ -91,7 +91,7 @@ async function countSegments(
   for (const segment of segments) {
     if (counts(segment)) counted += 1;
     seen += 1;
-    if (seen % segmentsPerTurn === 0) await nextTurn();
+    if (seen % segmentsPerTurn === 0) await yieldToEventLoop();
     signal.throwIfAborted();
   }
   return counted;

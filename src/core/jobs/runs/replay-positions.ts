@@ -1,8 +1,8 @@
-/** The places of the ends that a run gets, in the record of its job. */
+/** The positions of the ends that a run gets, in the record of its job: a replay delivers them in this order. */
 import { nextPlace } from '../../journal/records.ts';
-import { type Attempt, journalOf } from '../runs/attempt.ts';
+import { type Attempt, journalOf } from './attempt.ts';
 
-export class RecordPlaces {
+export class ReplayPositions {
   readonly attempt: Attempt;
   /** Whether a tool of a model gets the ends. The pending records are those of the run itself: each tool is repeated by itself. */
   readonly isOfTool: boolean;
