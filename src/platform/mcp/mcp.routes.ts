@@ -6,10 +6,8 @@ import { idempotencyKeyOf, onceGiven } from '../../adapters/http/idempotency-key
 import type { Server } from '../../adapters/http/server.ts';
 import type { StreamAdmission } from '../../adapters/http/streams.ts';
 import { userOf } from '../../adapters/http/user-id.ts';
-import type { Context } from '../../core/context/context.ts';
 import { invalid, PlatformError } from '../../kernel/errors.ts';
-import { lazily } from '../../kernel/lazy.ts';
-import type { McpProcess, McpSlices } from './endpoint.ts';
+import type { McpEndpoint } from './endpoint.ts';
 
 /** Of calls and lists of tools, which are most requests. */
 const toolMethod = /^(?:tools|tasks|prompts)\/./;
@@ -31,23 +29,21 @@ export function refuseHosts(hosts: Hosts, next: Hook): Hook {
   };
 }
 
-/**
- * The routes that need an API key; `streams` admits streams of notifications. The endpoint is loaded at its first use: the
- * SDK takes 12 MiB and a tenth of a second, which a platform without such clients saves.
- */
+/** The endpoint, which is loaded at its first use. */
+interface McpAccess {
+  readonly openEndpoint: () => Promise<McpEndpoint>;
+  /** The address of the platform as clients reach it, if it is set. */
+  readonly publicUrl: string | null;
+  /** Aborts when the platform stops. */
+  readonly stopping: AbortSignal;
+}
+
+/** The routes that need an API key; `streams` admits streams of notifications. */
 export function mcpRoutes(
   server: Server,
-  context: Context,
-  slices: McpSlices,
-  process: McpProcess,
+  { openEndpoint, publicUrl, stopping }: McpAccess,
   streams: StreamAdmission,
 ): void {
-  const { publicUrl } = context.config;
-  const { stopping } = process;
-  const openEndpoint = lazily(async () => {
-    const { McpEndpoint } = await import('./endpoint.ts');
-    return new McpEndpoint(context, slices, process);
-  });
   server.addHook('onSend', (request, reply, payload, done) => {
     if (reply.statusCode === 401) {
       reply.header(
