@@ -23,7 +23,7 @@ import { composeSlices, type Slices } from '../src/apps/composition/slices.ts';
 import { readConfig } from '../src/core/config/config.ts';
 import { endConversations } from '../src/core/conversations/conversations.store.ts';
 import { findEndedBatches } from '../src/core/jobs/batches/batches.store.ts';
-import { lockFamilies, listDescendants } from '../src/core/jobs/families.store.ts';
+import { listDescendants, lockFamilies } from '../src/core/jobs/families.store.ts';
 import { takeIdempotencyKeys } from '../src/core/jobs/idempotency.store.ts';
 import { renewLeases } from '../src/core/jobs/leases.store.ts';
 import { findManyJobs } from '../src/core/jobs/many-jobs/many-jobs.store.ts';
