@@ -12,6 +12,8 @@ export interface BodyLimits {
   readonly maxBytes: number;
   /** What happens to a longer body: an error, or its first `maxBytes` bytes. */
   readonly overflow: 'fail' | 'truncate';
+  /** Takes the pieces, so that none is kept here. */
+  readonly onPiece?: ((piece: Buffer) => Promise<void>) | undefined;
 }
 
 export interface BoundedBody {
@@ -48,7 +50,9 @@ export async function readBounded(
   source.on('error', () => undefined);
   try {
     for await (const chunk of await decoded(source, encoding, limits.maxBytes + overheadBytes)) {
-      chunks.push(chunk.subarray(0, room));
+      const piece = chunk.subarray(0, room);
+      if (limits.onPiece === undefined) chunks.push(piece);
+      else await limits.onPiece(piece);
       if (chunk.length > room) throw tooLarge(limits.maxBytes);
       room -= chunk.length;
     }

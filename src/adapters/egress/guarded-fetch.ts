@@ -30,6 +30,8 @@ export interface EgressRequest {
   readonly maxBytes: number;
   /** What happens to a longer body; `fail` when left out. */
   readonly overflow?: 'fail' | 'truncate';
+  /** Takes the pieces of the body, which is empty then; one that fails ends the request, and is the cause of its error. */
+  readonly onPiece?: (piece: Buffer) => Promise<void>;
   /** Milliseconds for everything, all redirects included. */
   readonly timeoutMs: number;
   /** How many redirects are followed, at most 5; 0 (the default) returns the redirect itself. */
@@ -229,12 +231,12 @@ function nextHop(hop: Hop, status: number, url: URL): Hop {
 async function readAnswer(
   answer: Dispatcher.ResponseData,
   url: URL,
-  { decompress = true, maxBytes, overflow = 'fail' }: EgressRequest,
+  { decompress = true, maxBytes, overflow = 'fail', onPiece }: EgressRequest,
   received: Buffer[],
 ): Promise<EgressResponse> {
   const { statusCode: status, headers } = answer;
   const encoding = decompress ? joined(headers['content-encoding']) : null;
-  const limits = { maxBytes, overflow };
+  const limits = { maxBytes, overflow, onPiece };
   const { bytes, truncated } = await readBounded(answer.body, encoding, limits, received);
   return { status, headers, body: bytes, truncated, url: url.href };
 }

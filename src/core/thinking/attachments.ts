@@ -11,7 +11,12 @@ import { isTextType } from '../../kernel/media-type.ts';
 import type { FileRow } from '../files/files.ts';
 import { filesNamedIn } from '../files/references.ts';
 import { log, settingsFor, type ThinkingAttempt, userOf } from './attempt.ts';
-import { charactersMax, type DocumentText, documentBytesMax } from './document-reader.ts';
+import {
+  charactersMax,
+  type DocumentText,
+  documentBytesMax,
+  type UnreadDocument,
+} from './document-reader.ts';
 import { fetchFile } from './fetched-files.ts';
 import { isGone, readUpTo, sentBytesMax } from './files-of-calls.ts';
 import { pictureTokens } from './message-files.ts';
@@ -72,9 +77,10 @@ async function asSent(
       continue;
     }
     const isSent = pictureTypes.has(row.media_type) || (row.media_type === pdf && takesPdf);
-    if (isSent && bytes + Number(row.bytes) <= sentBytesMax) {
+    const hasRoom = isSent && bytes + Number(row.bytes) <= sentBytesMax;
+    const tokens = hasRoom ? await tokensOf(attempt, row, to) : 0;
+    if (tokens > 0) {
       bytes += Number(row.bytes);
-      const tokens = row.media_type === pdf ? await tokensOfPdf(attempt, row, to) : pictureTokens;
       files.push({ id: row.id, name: row.name, mediaType: row.media_type, tokens });
     } else texts.push(await asText(attempt, row, to));
   }
@@ -163,7 +169,7 @@ function textOf(
   attempt: ThinkingAttempt,
   row: FileRow,
   { signal }: AttachingTo,
-): Promise<DocumentText | { readonly fault: string }> {
+): Promise<DocumentText | UnreadDocument> {
   const known = attempt.documents.get(row.id);
   if (known !== undefined) return known;
   const reading = readDocument(attempt, row, signal);
@@ -172,29 +178,31 @@ function textOf(
 }
 
 async function readDocument(attempt: ThinkingAttempt, row: FileRow, signal: AbortSignal) {
+  if (row.tokens !== null && Number(row.tokens) === 0) return { fault: 'it is broken' };
   const isReadable =
     isTextType(row.media_type) || row.media_type === pdf || /wordprocessing/.test(row.media_type);
   if (pictureTypes.has(row.media_type)) return { fault: 'it is larger than models are sent' };
   if (!isReadable) return { fault: `models are sent no ${row.media_type}` };
   if (Number(row.bytes) > documentBytesMax) return { fault: 'it is larger than 20 MiB' };
   const { fileBytes, documents } = attempt.parts;
-  const release = await fileBytes.take(Number(row.bytes), signal);
+  const { organization_id } = row;
+  const release = await fileBytes.take(Number(row.bytes), organization_id, signal);
   try {
     const bytes = await readUpTo(attempt, row, documentBytesMax);
     if (bytes === null) return { fault: 'it is not there any more' };
-    return await documents.read(bytes, signal);
+    return await documents.read(bytes, organization_id, signal);
   } finally {
     release();
   }
 }
 
-async function tokensOfPdf(
-  attempt: ThinkingAttempt,
-  row: FileRow,
-  to: AttachingTo,
-): Promise<number> {
+/** What a file counts that is sent as it is; 0 for a PDF that cannot be read. A PDF is read once, and its row keeps the number. */
+async function tokensOf(attempt: ThinkingAttempt, row: FileRow, to: AttachingTo): Promise<number> {
+  if (row.media_type !== pdf) return pictureTokens;
+  if (row.tokens !== null) return Number(row.tokens);
   const read = await textOf(attempt, row, to);
-  // What the reader cannot read the provider may: it has at least a page for each 2 KiB.
-  if ('fault' in read) return pageTokens * Math.max(1, Math.ceil(Number(row.bytes) / 2_048));
-  return tokensOfSize(sizeOfText(read.text)) + (read.pages ?? 1) * pageTokens;
+  const isRead = !('fault' in read);
+  const tokens = isRead ? tokensOfSize(sizeOfText(read.text)) + (read.pages ?? 1) * pageTokens : 0;
+  if (isRead || read.isBroken === true) await attempt.parts.files.setTokens(row, tokens);
+  return tokens;
 }

@@ -17,7 +17,7 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import type { SkillFolders } from '../skills/sources/skill-folders.ts';
 import type { Capacity } from './capacity.ts';
 import type { Compaction } from './compaction.ts';
-import type { DocumentReader, DocumentText } from './document-reader.ts';
+import type { DocumentReader, DocumentText, UnreadDocument } from './document-reader.ts';
 import type { Estimates } from './estimates.ts';
 import type { RestingModels } from './fallbacks.ts';
 import type { Generation } from './generation.ts';
@@ -55,7 +55,7 @@ export interface ThinkingAttempt {
   readonly toolMeaning: ToolMeaning;
   readonly resting: RestingModels;
   /** The texts of documents that were read, by the id of the file. */
-  readonly documents: Map<string, Promise<DocumentText | { readonly fault: string }>>;
+  readonly documents: Map<string, Promise<DocumentText | UnreadDocument>>;
   /** Requests under way. */
   readonly underWay: Set<Promise<unknown>>;
   /** The values of the agent's instructions, once they are filled; null for instructions without any. */

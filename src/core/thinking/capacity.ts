@@ -1,57 +1,83 @@
-/** A capacity of which requests take amounts in their order, such as bytes of memory. */
+/**
+ * A capacity of which requests take amounts, such as bytes of memory. One organization has half of it at most, and of those
+ * that wait the one that has least is next, so none keeps the others waiting.
+ */
 import { stopped } from './thinking-error.ts';
 
 interface Waiting {
+  readonly organizationId: string;
   readonly amount: number;
   readonly taken: PromiseWithResolvers<void>;
 }
 
 export class Capacity {
   readonly #max: number;
+  readonly #share: number;
   readonly #waiting: Waiting[] = [];
+  readonly #takenBy = new Map<string, number>();
   #taken = 0;
 
   constructor(max: number) {
     this.#max = max;
+    this.#share = Math.ceil(max / 2);
   }
 
-  /** Waits for an amount; more than there is counts as all. Returns what gives it back. Rejects when the signal aborts. */
-  async take(wanted: number, signal: AbortSignal): Promise<() => void> {
-    const amount = Math.min(wanted, this.#max);
+  /**
+   * Waits for an amount; more than an organization may have counts as all of that. Returns what gives it back. Rejects when the
+   * signal aborts.
+   */
+  async take(wanted: number, organizationId: string, signal: AbortSignal): Promise<() => void> {
     if (signal.aborted) throw stopped();
-    if (this.#waiting.length > 0 || this.#taken + amount > this.#max) {
-      await this.#wait(amount, signal);
-    } else this.#taken += amount;
-    let isTaken = true;
-    return () => {
-      if (!isTaken) return;
-      isTaken = false;
-      this.#taken -= amount;
-      this.#beginNext();
-    };
-  }
-
-  async #wait(amount: number, signal: AbortSignal): Promise<void> {
-    const taken = Promise.withResolvers<void>();
-    const waiting: Waiting = { amount, taken };
+    const amount = Math.min(wanted, this.#share);
+    const waiting: Waiting = { organizationId, amount, taken: Promise.withResolvers<void>() };
     const abandon = () => {
       const at = this.#waiting.indexOf(waiting);
       if (at >= 0) this.#waiting.splice(at, 1);
-      taken.reject(stopped());
+      waiting.taken.reject(stopped());
       this.#beginNext();
     };
     this.#waiting.push(waiting);
     signal.addEventListener('abort', abandon, { once: true });
-    await taken.promise.finally(() => signal.removeEventListener('abort', abandon));
+    this.#beginNext();
+    await waiting.taken.promise.finally(() => signal.removeEventListener('abort', abandon));
+    let isTaken = true;
+    return () => {
+      if (!isTaken) return;
+      isTaken = false;
+      this.#add(organizationId, -amount);
+      this.#beginNext();
+    };
   }
 
   #beginNext(): void {
     for (;;) {
-      const next = this.#waiting[0];
+      const next = this.#next();
       if (next === undefined || this.#taken + next.amount > this.#max) return;
-      this.#waiting.shift();
-      this.#taken += next.amount;
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#add(next.organizationId, next.amount);
       next.taken.resolve();
     }
+  }
+
+  /** The first of the organization that has least, among the organizations that may have more. */
+  #next(): Waiting | undefined {
+    const firsts = new Map<string, Waiting>();
+    for (const one of this.#waiting) {
+      if (!firsts.has(one.organizationId)) firsts.set(one.organizationId, one);
+    }
+    const has = ({ organizationId }: Waiting) => this.#takenBy.get(organizationId) ?? 0;
+    return [...firsts.values()]
+      .filter((one) => has(one) + one.amount <= this.#share)
+      .reduce<Waiting | undefined>(
+        (least, one) => (least === undefined || has(one) < has(least) ? one : least),
+        undefined,
+      );
+  }
+
+  #add(organizationId: string, amount: number): void {
+    const left = (this.#takenBy.get(organizationId) ?? 0) + amount;
+    this.#taken += amount;
+    if (left > 0) this.#takenBy.set(organizationId, left);
+    else this.#takenBy.delete(organizationId);
   }
 }

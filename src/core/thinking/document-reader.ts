@@ -1,6 +1,7 @@
 /**
  * Extracts the text of documents for models that do not take the documents themselves, with the reader of
- * `documents/extract-text`. Documents are hostile, so each is read in a sandboxed process of its own, two at a time.
+ * `documents/extract-text`. Documents are hostile, so each is read in a sandboxed process of its own, three at a time and two of
+ * an organization.
  */
 import { extname } from 'node:path';
 import { startSandbox } from '../../adapters/sandbox/sandbox.ts';
@@ -11,7 +12,7 @@ const program = new URL(
   `../skills/catalog/documents/extract-text${extname(import.meta.url)}`,
   import.meta.url,
 ).href;
-const processesMax = 2;
+const processesMax = 3;
 const memoryMb = 256;
 const readingMs = 60_000;
 /** Characters of the text of one document, and of a text. */
@@ -25,12 +26,23 @@ export interface DocumentText {
   readonly truncated: boolean;
 }
 
+export interface UnreadDocument {
+  /** The end of a sentence. */
+  readonly fault: string;
+  /** Whether it will never be read. */
+  readonly isBroken?: boolean;
+}
+
 export class DocumentReader {
   readonly #places = new Capacity(processesMax);
 
-  /** The text, or the end of a sentence that says why there is none. */
-  async read(bytes: Buffer, signal: AbortSignal): Promise<DocumentText | { fault: string }> {
-    const release = await this.#places.take(1, signal);
+  /** The text, or why there is none. */
+  async read(
+    bytes: Buffer,
+    organizationId: string,
+    signal: AbortSignal,
+  ): Promise<DocumentText | UnreadDocument> {
+    const release = await this.#places.take(1, organizationId, signal);
     try {
       const sandbox = await startSandbox({ module: program, memoryMb });
       const abort = () => void sandbox.stop();
@@ -43,8 +55,13 @@ export class DocumentReader {
           charactersMax,
         };
         const outcome = await sandbox.ask({ function: 'extract', input }, readingMs);
-        if (typeof outcome === 'string') return { fault: 'it takes too much time or memory' };
-        return 'error' in outcome ? { fault: outcome.error } : (outcome.value as DocumentText);
+        const isAborted = signal.aborted;
+        if (typeof outcome === 'string') {
+          return { fault: 'it takes too much time or memory', isBroken: !isAborted };
+        }
+        return 'error' in outcome
+          ? { fault: outcome.error, isBroken: true }
+          : (outcome.value as DocumentText);
       } finally {
         signal.removeEventListener('abort', abort);
         await sandbox.stop();

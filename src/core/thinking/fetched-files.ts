@@ -2,10 +2,13 @@
  * Files behind urls that a task names. The platform fetches them through the guarded way out, once for a job, and keeps them
  * as files of the job: a repeated attempt, and a job that goes on from this one, reads the same bytes.
  */
+import { PassThrough } from 'node:stream';
 import { EgressError } from '../../adapters/egress/egress-error.ts';
+import type { EgressRequest } from '../../adapters/egress/guarded-fetch.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { fileName } from '../../kernel/file-name.ts';
 import type { FileRow } from '../files/files.ts';
+import { write } from '../jobs/runs/run-files.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
 import { type ThinkingAttempt, userOf } from './attempt.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
@@ -26,19 +29,25 @@ export async function fetchFile(
   if (known !== undefined) return known;
   const most = Math.min(bytesMax, parts.files.bytesMax);
   await kept(url, parts.files.requireRoom(job.organization_id, 1));
-  const release = await parts.fileBytes.take(most, signal);
+  const owner = { organizationId: job.organization_id, userId: userOf(attempt) };
+  const from = { ...owner, jobId: job.id, sourceUrl: url };
+  // To disk as it arrives: a slow server takes no memory that others wait for.
+  const stream = new PassThrough({ highWaterMark: 0 });
+  stream.on('error', () => {});
+  const keeping = kept(url, parts.files.create(from, fileName(decodedPath(url)), stream));
+  keeping.catch(() => {});
   try {
-    const { status, body } = await fetchOutside(parts, url, most, signal);
+    const onPiece = (piece: Buffer) => write({ stream, kept: keeping }, piece);
+    const { status } = await fetchOutside(parts, url, { maxBytes: most, onPiece }, signal);
     if (status < 200 || status > 299) {
       const isTemporary = status >= 500 || status === 408 || status === 429;
       throw failed(url, `it was answered with status ${status}`, isTemporary);
     }
-    const owner = { organizationId: job.organization_id, userId: userOf(attempt) };
-    const name = fileName(decodedPath(url));
-    const from = { ...owner, jobId: job.id, sourceUrl: url };
-    return await kept(url, parts.files.create(from, name, pieces(body)));
-  } finally {
-    release();
+    stream.end();
+    return await keeping;
+  } catch (error) {
+    stream.destroy(error as Error);
+    throw error;
   }
 }
 
@@ -52,20 +61,16 @@ async function kept<T>(url: string, keeping: Promise<T>): Promise<T> {
   }
 }
 
-async function* pieces(body: Buffer) {
-  yield body;
-}
-
 async function fetchOutside(
   { context }: ThinkingAttempt['parts'],
   url: string,
-  maxBytes: number,
+  body: Pick<EgressRequest, 'maxBytes' | 'onPiece'>,
   signal: AbortSignal,
 ) {
   // Loaded by the first url that a task names.
   const { egressWith } = await import('../../adapters/egress/skills-egress.ts');
   try {
-    const bounds = { maxBytes, timeoutMs: fetchMs, redirects: redirectsMax };
+    const bounds = { ...body, timeoutMs: fetchMs, redirects: redirectsMax };
     return await egressWith(context.config.skillsAllowCidrs ?? '').request(url, {
       ...bounds,
       signal,
@@ -73,6 +78,7 @@ async function fetchOutside(
   } catch (error) {
     if (signal.aborted) throw stopped();
     if (!(error instanceof EgressError)) throw error;
+    if (error.cause instanceof ThinkingError) throw error.cause;
     throw failed(url, error.message, error.retryable);
   }
 }

@@ -34,7 +34,8 @@ export async function withFiles<T>(
   if (!takesFiles) return makeCall(withoutFiles(messages, model));
   const rows = await usableRows(attempt, messages);
   const { sent, bytes } = sentWithin(messages, rows);
-  const release = await attempt.parts.fileBytes.take(bytes, signal);
+  const { organization_id } = attempt.run.job;
+  const release = await attempt.parts.fileBytes.take(bytes, organization_id, signal);
   try {
     const contents = new Map<string, FileContent>();
     for (const row of sent.values()) {

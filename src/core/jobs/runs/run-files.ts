@@ -16,6 +16,7 @@ import { type ClaimedJob, memoryUserOf } from '../jobs.store.ts';
 const transfersMax = 16;
 const filesMax = 1_000;
 
+/** A file on its way: the stream that its parts go into, and what becomes of it. */
 interface Upload {
   readonly stream: PassThrough;
   readonly kept: Promise<FileRow>;
@@ -119,7 +120,7 @@ export const isFileRequest = (kind: string): kind is FileRequest =>
 const noTransfer = 'this is no part of a file that a run may give or read';
 
 /** Writes a part once the one before it is on the way; rejects with the reason for which the file is not kept. */
-async function write({ stream, kept }: Upload, piece: Buffer): Promise<void> {
+export async function write({ stream, kept }: Upload, piece: Buffer): Promise<void> {
   const written = new Promise<void>((resolve) => {
     stream.write(piece, () => resolve());
   });
