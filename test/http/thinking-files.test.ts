@@ -64,6 +64,17 @@ async function give(thinker: Thinker, task: string, files: readonly string[]) {
   return isOver ? job : (await thinker.jobIn(job.job_id, 'completed', 'failed')).body;
 }
 
+/** What a PDF counts, as its row has it. */
+async function tokensOf(id: string): Promise<number> {
+  const { kysely } = world.platform.database.read;
+  const row = await kysely
+    .selectFrom('files')
+    .select('tokens')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+  return Number(row.tokens ?? -1);
+}
+
 const lastBody = () => world.provider.requests.at(-1)?.body;
 const lastContent = () => lastBody().messages.at(-1).content;
 
@@ -154,6 +165,24 @@ describe('a picture', () => {
     expect(lastContent()).toBe('[openai/blind cannot see the file "harbour.png"]\n\nWhat is it?');
   });
 
+  test('that its provider refuses is told in words, and the conversation goes on', async () => {
+    const thinker = await newThinker(world.platform);
+    const id = await keep(thinker, 'broken.png', png);
+    world.provider.script(inTurn({ fault: { status: 400 } }, { text: 'I see nothing.' }));
+
+    const job = await give(thinker, 'What is it?', [id]);
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'I see nothing.' } });
+    expect(lastContent()).toMatch(
+      /^\[openai\/\S+ cannot see the file "broken.png"\]\n\nWhat is it\?$/,
+    );
+    world.provider.script(inTurn({ fault: { status: 400 } }, { text: 'Still nothing.' }));
+    const on = { 'x-conversation-id': job.conversation_id };
+    expect(await thinker.task('And now?', {}, on)).toMatchObject({ status: 'completed' });
+    world.provider.script(inTurn({ fault: { status: 400 } }, { fault: { status: 400 } }));
+    expect(await thinker.task('Without files?', {}, on)).toMatchObject({ status: 'failed' });
+  });
+
   test('counts in the reservation: a budget with less room refuses it', async () => {
     const thinker = await newThinker(world.platform);
     const id = await keep(thinker, 'harbour.png', png);
@@ -179,6 +208,27 @@ describe('a PDF', () => {
       { type: 'document', source: { media_type: 'application/pdf' }, title: 'report.pdf' },
       { type: 'text', text: 'Sum it up.' },
     ]);
+  });
+
+  test('is read once, and what it counts is on record', async () => {
+    const thinker = await newThinker(world.platform, { model: claude });
+    const id = await keep(thinker, 'report.pdf', document('report.pdf'));
+
+    await give(thinker, 'Sum it up.', [id]);
+
+    expect(await tokensOf(id)).toBeGreaterThan(3_000);
+  });
+
+  test('that cannot be read is a line of text, also for a model that takes PDF', async () => {
+    const thinker = await newThinker(world.platform, { model: claude });
+    const broken = Buffer.concat([Buffer.from('%PDF-1.7\n'), Buffer.alloc(400_000, '7')]);
+    const id = await keep(thinker, 'broken.pdf', broken);
+
+    const job = await give(thinker, 'Sum it up.', [id]);
+
+    expect(job).toMatchObject({ status: 'completed' });
+    expect(JSON.stringify(lastContent())).toContain('broken.pdf\\" cannot be read');
+    expect(await tokensOf(id)).toBe(0);
   });
 
   test('is sent as its text to every other, and the run says so', async () => {
@@ -255,7 +305,8 @@ describe('a url', () => {
     const thinker = await newThinker(world.platform);
     const receiver = await receiveHttp((_request, response) => response.end(png));
     onTestFinished(() => receiver.close());
-    world.provider.script(inTurn({ fault: { status: 400 } }, { text: 'A harbour.' }));
+    const refused = { fault: { status: 400 } };
+    world.provider.script(inTurn(refused, refused, { text: 'A harbour.' }));
     const failed = await give(thinker, 'What is it?', [`${receiver.origin}/harbour.png`]);
     expect(failed.status).toBe('failed');
 

@@ -43,11 +43,12 @@ test('of those that wait the organization that has least is next, and its reques
   expect(await settled()).toEqual(['a1', 'b1', 'b2']);
 
   release('a1');
-  expect(await settled()).toEqual(['c1']);
-  release('c1');
   expect(await settled()).toEqual(['a2']);
   release('b1');
+  expect(await settled()).toEqual(['c1']);
   release('b2');
+  expect(await settled()).toEqual([]);
+  release('c1');
   expect(await settled()).toEqual(['b3']);
 });
 

@@ -21,6 +21,8 @@ export interface Generation {
   readonly fallbacks: readonly string[];
   /** Sentences about settings that were left out of calls, each of which is logged once. */
   readonly leftOut: Set<string>;
+  /** Models that refused a request with files: they are asked with lines of text in place of the files. */
+  readonly withoutFiles: Set<string>;
   /** Most tokens of one answer. */
   readonly output: number;
   /** The size of a request beside its messages and tools. */

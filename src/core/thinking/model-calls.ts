@@ -202,6 +202,7 @@ async function askWithRetries(
       return await askOnce(request, ready, hasNext);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
+      if (withholdsFiles(request, error, hasNext)) continue;
       noteRefusal(request, error);
       const key = triesKey(request.turn, request.model);
       if (isOutOfTries(request.generation.unanswered, key, error) && !hasNext) {
@@ -215,6 +216,24 @@ async function askWithRetries(
       await pause(delayMs, request.generation.call.signal);
     }
   }
+}
+
+/**
+ * Whether a refused request is made once more, with lines of text in place of its files: providers refuse broken and too large
+ * ones, and each message of the conversation would be refused with them.
+ */
+function withholdsFiles(
+  { attempt, generation: { withoutFiles }, model, messages }: TurnRequest,
+  { fault, refuses, isDeclined, message }: ModelError,
+  hasNext: boolean,
+): boolean {
+  const mayBeOfFiles = refuses === 'model' ? !hasNext : refuses !== 'length';
+  if (fault !== 'refused' || isDeclined || !mayBeOfFiles || withoutFiles.has(model)) return false;
+  const seesFiles = attempt.parts.known.of(model).images !== false;
+  if (!seesFiles || !messages.some((one) => filesIn(one).length > 0)) return false;
+  withoutFiles.add(model);
+  log(attempt, `${message}; it is asked again without the files`);
+  return true;
 }
 
 /** Keeps what a provider said, for the error of a job that waits for it in vain. */

@@ -35,12 +35,13 @@ export interface CallWay {
 
 /** The way of a call, with a log line for the settings that the model does not take. Throws a ModelError. */
 export function wayOf(
-  { attempt, generation: { call, leftOut }, model, messages, tools }: SentTurn,
+  { attempt, generation: { call, leftOut, withoutFiles }, model, messages, tools }: SentTurn,
   settings: ProviderSettings | undefined,
 ): CallWay {
   const isOffered = tools.length > 0;
   const isChatWithTools = isOffered && speaksChat(model, settings);
-  const taken = attempt.parts.known.takenBy(model, call, isChatWithTools);
+  const known = attempt.parts.known.takenBy(model, call, isChatWithTools);
+  const taken = { ...known, takesFiles: known.takesFiles && !withoutFiles.has(model) };
   const unseen = taken.takesFiles ? [] : messages.flatMap(filesIn);
   const notes = [
     ...taken.notes,

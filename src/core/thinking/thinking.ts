@@ -207,6 +207,7 @@ async function continueGeneration(
     keepsPrompts: parts.prompts.keeps(agent),
     patience: new Patience(waitForProvider),
     leftOut: new Set(),
+    withoutFiles: new Set(),
     output,
     window,
     task: history.messages.length,
