@@ -1,9 +1,11 @@
 /** What keeps the bytes of files: one suite for the directory and for S3-compatible storage. */
+import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Blobs } from '../../src/adapters/blobs/blobs.ts';
 import { blobsIn, DirectoryBlobs } from '../../src/adapters/blobs/directory-blobs.ts';
@@ -96,6 +98,21 @@ describe('a spool', () => {
       code: 'service_unavailable',
     });
   });
+});
+
+test('storage starts for a user that the machine does not know by name', async () => {
+  const module = new URL('../../src/adapters/blobs/s3-blobs.ts', import.meta.url).href;
+  const program = `import { syncBuiltinESMExports } from 'node:module';
+    import os from 'node:os';
+    os.userInfo = () => { throw new Error('uv_os_get_passwd returned ENOENT'); };
+    syncBuiltinESMExports();
+    const { S3Blobs } = await import('${module}');
+    console.log(new S3Blobs({ url: 'http://127.0.0.1:9/a' }).spoolDirectory);`;
+
+  const args = ['--input-type=module', '--eval', program];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+
+  expect(stdout.trim()).toBe(join(tmpdir(), `skillwright-files-${process.getuid?.()}`));
 });
 
 test('what a process was receiving when it was ended is removed once it is old', async () => {

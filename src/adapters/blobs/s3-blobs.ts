@@ -3,7 +3,7 @@
  * storage refuses bytes that changed on the way. Nothing is retried here: the caller decides.
  */
 import { createReadStream } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { AwsV4Signer } from 'aws4fetch';
@@ -34,8 +34,8 @@ export class S3Blobs implements Blobs {
 
   /** Without a spool directory it is a temporary one, which the user has for itself. */
   constructor(settings: S3Settings, spoolDirectory: string | null = null) {
-    const temporary = join(tmpdir(), `skillwright-files-${userInfo().uid}`);
-    this.spoolDirectory = spoolDirectory ?? temporary;
+    this.spoolDirectory =
+      spoolDirectory ?? join(tmpdir(), `skillwright-files-${process.getuid?.() ?? ''}`);
     this.#settings = settings;
     this.#agent = new Agent({
       connect: { timeout: connectMs },

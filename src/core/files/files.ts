@@ -151,19 +151,26 @@ export class Files {
       );
       if (kept !== null) return kept;
       // The last file of these bytes was deleted meanwhile.
-      if (isLost) throw await this.#tooLate(known);
+      if (isLost) throw await this.#tooLate(row, known);
     }
     const stored = await this.#store(blobs, organizationId, spooled);
     const kept = await this.#database.write((tx) =>
       this.#insert(tx, { ...row, blob_key: stored }, owner),
     );
     if (kept !== null) return kept;
-    throw await this.#tooLate(stored);
+    throw await this.#tooLate(row, stored);
   }
 
-  /** The refusal of a file whose bytes were stored too late: a purge removes them. */
-  async #tooLate(key: string): Promise<PlatformError> {
-    await this.#database.write((tx) => insertGarbage(tx, [key], this.#clock.now()));
+  /** The refusal of a file whose bytes were stored too late: a purge removes them, unless other files have them. */
+  async #tooLate(
+    { organization_id, sha256 }: Pick<FileRow, 'organization_id' | 'sha256'>,
+    key: string,
+  ): Promise<PlatformError> {
+    await this.#database.write(async (tx) => {
+      await lockTotals(tx, organization_id);
+      if ((await blobKeyOf(tx, organization_id, sha256)) === key) return;
+      await insertGarbage(tx, [key], this.#clock.now());
+    });
     return new PlatformError('service_unavailable', 'The file took too long to be stored', {
       retryAfter: 1,
     });
@@ -280,10 +287,10 @@ export class Files {
     await this.#keepInUse();
     await this.#deleteAll({ expiredAt: this.#clock.now() }, () => false);
     const faults: unknown[] = [];
-    for (;;) {
+    while (this.#blobs !== null && faults.length < faultsMax) {
       const keys = await dueGarbage(this.#database.read, this.#clock.now(), batchMax);
       await this.#removeBytes(keys).catch((error: unknown) => faults.push(error));
-      if (keys.length < batchMax || faults.length >= faultsMax) break;
+      if (keys.length < batchMax) break;
     }
     if (faults.length > 0) throw faults[0];
   }

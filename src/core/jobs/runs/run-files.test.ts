@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Insertable } from 'kysely';
@@ -83,6 +83,28 @@ test('a file whose bytes are stored after the job has ended is none, and its byt
   expect((await files.list('a', {}, page)).total).toBe(0);
   await files.purge();
   expect(readdirSync(join(dataDir, 'files/a'))).toEqual([]);
+});
+
+test('bytes that an earlier file has stay where those of another file are stored too late', async () => {
+  const run = new RunFiles(files, job);
+  const given = (await run.ask('file-put', piece(null, true), signal)) as { id: string };
+  const row = await files.find('a', given.id);
+  await setStatus('cancelled');
+  // The storage has lost them, so they are stored again.
+  rmSync(join(dataDir, 'files', row.blob_key));
+
+  const second = run.ask('file-put', { ...piece(null, true), name: 'b' }, signal);
+
+  await expect(second).rejects.toMatchObject({ code: 'service_unavailable' });
+  await files.purge();
+  expect(existsSync(join(dataDir, 'files', row.blob_key))).toBe(true);
+});
+
+test('a purge ends where the processes share no storage, whatever is left to remove', async () => {
+  const keys = Array.from({ length: 100 }, (_, i) => ({ blob_key: `a/${i}`, due_at: 0 }));
+  await database.write((tx) => tx.insert('file_garbage', keys));
+
+  await new Files(contextOf({ database, config: readConfig({}) }), null).purge();
 });
 
 test('two runs of a job that give the same bytes by the same name have one file', async () => {
