@@ -14,7 +14,12 @@ import { consoleFilesAt } from './console-files.ts';
 import { echoTool, startMcpServer } from './mcp-server.ts';
 import { type Answer, adminSecret, type Platform, startPlatform } from './platform.ts';
 import { type ScriptedEmbedder, startScriptedEmbedder } from './scripted-embedder.ts';
-import { callingTools, type ScriptedProvider, startScriptedProvider } from './scripted-provider.ts';
+import {
+  answering,
+  callingTools,
+  type ScriptedProvider,
+  startScriptedProvider,
+} from './scripted-provider.ts';
 import { environmentOf, toolNamed } from './thinkers.ts';
 import { receiverAuthority, startTlsReceiver, type TlsReceiver } from './tls-receiver.ts';
 import { waitFor } from './wait-for.ts';
@@ -49,7 +54,7 @@ export async function startUpgradeWorld(database: Database, clock?: Clock): Prom
   ]);
   const platform = await startPlatform({
     skillsDirs: [
-      ...['agent', 'text', 'util'].map((category) =>
+      ...['agent', 'safety', 'text', 'util'].map((category) =>
         join(root, 'src/core/skills/catalog', category),
       ),
       join(root, 'test/fixtures/upgrade/skills'),
@@ -173,11 +178,12 @@ export async function fillUpgradeWorld(world: UpgradeWorld): Promise<Filled> {
   const webhook = await fillWebhooks(filling);
   const cookie = await fillRemoteSources(filling);
   const jobs = await fillJobs(filling);
+  const fileTask = await fillFiles(filling);
   const automation = await fillAutomation(filling);
   await fillLimits(filling);
   const { waiting, left } = await fillWaits(filling);
   await leaveUnread(filling);
-  const answers = await readAnswers(filling, [...jobs, ...automation.jobs]);
+  const answers = await readAnswers(filling, [...jobs, fileTask, ...automation.jobs]);
   const open = await leaveOpen(filling);
   const approvals = await send('GET', '/api/approvals');
   await recordAtHand(filling, left.parentId);
@@ -215,6 +221,19 @@ async function fillAgents({ send, admin, platform }: Filling): Promise<void> {
     metadata: { team: 'support' },
   });
   await send('PUT', '/api/agents/support', { instructions: 'Be brief and kind.' });
+  await send('POST', '/api/agents', {
+    id: 'clerk',
+    name: 'Clerk',
+    instructions: 'Today is {{date}}. Be {{manner}}.',
+    variables: { manner: 'exact' },
+    model: 'openai/test',
+    skills: ['text/*'],
+    keep_prompts: true,
+    // biome-ignore lint/suspicious/noThenProperty: a field of the API
+    tool_rules: [{ tools: 'text/*', when: 'calls > 5', then: 'refuse', message: 'Enough.' }],
+    guards: [{ skill: 'safety/v1.0/redact-personal-data', on: ['message'] }],
+    memory_formation: { quiet_seconds: 86_400, model: 'openai/test', max_memories: 5 },
+  });
   await send('POST', '/api/agents', { id: 'worker', name: 'Worker' });
   await send('POST', '/api/agents', { id: 'paused', name: 'Paused', status: 'paused' });
   await send('POST', '/api/agents', { id: 'gone' });
@@ -376,6 +395,27 @@ async function fillJobs({ send, run, begin, provider, platform, key }: Filling):
   return [completed, failed, retried, cancelled, thought, erased];
 }
 
+/** Files, a task with one of them whose prompts are kept, and a fork of its conversation; the task's job. */
+async function fillFiles({ send, admin, run, platform, provider, key }: Filling): Promise<string> {
+  await admin('PUT', `/admin/organizations/${organization}/prompts`, { retention_days: 3_650 });
+  const upload = async (name: string, bytes: string) => {
+    const answer = await platform.request('POST', `/api/files?name=${name}`, { key, body: bytes });
+    if (answer.status !== 201) throw new Error(answer.text);
+    return answer.body.id as string;
+  };
+  const [invoice, other] = [
+    await upload('invoice.txt', 'Invoice 7: one lamp, 40 EUR.'),
+    await upload('other.txt', 'To be deleted.'),
+  ];
+  await send('DELETE', `/api/files/${other}`);
+  provider.script(answering('It is 40 EUR.'));
+  const task = { task: 'What does the lamp cost?', files: [invoice] };
+  const id = await run('agent/v1.0/run-task', task, { 'x-agent-id': 'clerk' });
+  const { conversation_id } = await send('GET', `/api/jobs/${id}`);
+  await send('POST', `/api/conversations/${conversation_id}/fork`, {});
+  return id;
+}
+
 async function fillAutomation({ send, admin, platform, key }: Filling) {
   const runs = { agent_id: 'worker', skill_category: 'util', skill_name: 'echo' };
   const schedule = await send('POST', '/api/scheduled-jobs', {
@@ -486,8 +526,8 @@ async function leaveOpen({ begin }: Filling) {
 }
 
 /**
- * Rows that are there for a moment, or in a cluster only: a process, and the cancellation of a family and the erasure
- * of a user that have not ended.
+ * Rows that are there for a moment, or in a cluster only: a process, the pause of a provider, bytes of a broken upload, and
+ * the cancellation of a family and the erasure of a user that have not ended.
  */
 async function recordAtHand({ platform }: Filling, parentId: string): Promise<void> {
   const at = Date.now();
@@ -507,6 +547,10 @@ async function recordAtHand({ platform }: Filling, parentId: string): Promise<vo
       },
     ]);
     await tx.insert('family_cancellations', [{ job_id: parentId }]);
+    await tx.insert('provider_paces', [{ name: 'of-a-pause', state: '{}', changed_at: at }]);
+    await tx.insert('file_garbage', [
+      { blob_key: `${organization}/of-a-broken-upload`, due_at: at },
+    ]);
     await tx.insert('user_erasures', [
       { organization_id: organization, user_id: 'erased', txid: '0', seq: 0 },
     ]);
@@ -533,6 +577,8 @@ async function readAnswers({ send, admin }: Filling, jobs: readonly string[]) {
     'skills?category=upgrade',
     'batches',
     'agents/worker/queue',
+    'agents/clerk',
+    'files',
   ].map((path) => `/api/${path}`);
   const answers: Record<string, unknown> = {};
   for (const path of lists) answers[path] = await send('GET', path);
