@@ -7,9 +7,12 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const oldestNode = 26;
-const modules = join(import.meta.dirname, '../node_modules');
+// Node has `import.meta.dirname` since 20.11 only.
+const scripts = fileURLToPath(new URL('.', import.meta.url));
+const modules = join(scripts, '../node_modules');
 /** The largest tests and guides of packages, 16 MB. */
 const guidesAndTests = [
   '@mixmark-io/domino/test',
@@ -41,7 +44,7 @@ function removeMaps(directory) {
 
 /** Says how the script failed. */
 function runScript(script, ...args) {
-  const path = join(import.meta.dirname, script);
+  const path = join(scripts, script);
   const { status, signal } = spawnSync(process.execPath, [path, ...args], {
     stdio: 'inherit',
     // Without huge pages, which are mostly empty, the bundler takes a third less.

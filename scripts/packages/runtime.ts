@@ -79,7 +79,8 @@ export async function stageRuntime(
   cpSync(existsSync(own) ? own : licence, join(folder, 'LICENSE'));
   chmodSync(join(folder, program), 0o755);
   const remove = join(import.meta.dirname, '../remove-symbols.js');
-  await execute(process.execPath, [remove, join(folder, program)]);
+  const { stderr } = await execute(process.execPath, [remove, join(folder, program)]);
+  if (stderr !== '') console.warn(stderr.trim());
   return runtimeManifest(runtime, program);
 }
 

@@ -290,11 +290,15 @@ function Cost({ prompt_tokens, completion_tokens, cost_usd }: Tokens) {
   );
 }
 
-const idsOf = ({ files }: Message) => files.map(({ id }) => id);
+// A process of an earlier version names none, while a cluster is upgraded.
+const filesOf = ({ files }: Partial<Pick<Message, 'files'>>) => files ?? [];
+const idsOf = (message: Message) => filesOf(message).map(({ id }) => id);
 
 /** Whether it only says the names of its pictures, which are shown anyway. */
-const isNamesAlone = ({ content, files }: Message) =>
-  files.length > 0 && content === `[${files.map(({ name }) => name).join(', ')}]`;
+const isNamesAlone = (message: Message) => {
+  const names = filesOf(message).map(({ name }) => name);
+  return names.length > 0 && message.content === `[${names.join(', ')}]`;
+};
 
 function Body({ message }: { message: Message }) {
   const content = contentOf(message);
