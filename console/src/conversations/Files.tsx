@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { bytesOf, fileQuery } from '../api/files.ts';
 import { Button } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
 import { Download } from '../ui/icons.tsx';
 import { offer } from '../ui/offer.ts';
 import { useAct } from '../ui/useAct.ts';
@@ -16,7 +17,7 @@ export function Files({
 }) {
   if (ids.length === 0) return null;
   return (
-    <ul aria-label="Files" className="flex flex-wrap gap-2 py-1">
+    <ul aria-label="Files" className="flex flex-wrap items-start gap-2 py-1">
       {ids.map((id) => (
         <li key={id} className="flex items-center gap-1 rounded-md border p-1 text-xs">
           <OneFile id={id} hasLink={action === undefined} />
@@ -41,7 +42,10 @@ function OneFile({ id, hasLink }: { id: string; hasLink: boolean }) {
         <img
           src={picture}
           alt={file.name}
-          className="max-h-64 max-w-full self-center rounded object-contain"
+          className={classes(
+            'max-w-full self-center rounded object-contain',
+            hasLink ? 'max-h-64' : 'max-h-16',
+          )}
         />
       )}
       {hasLink ? (
