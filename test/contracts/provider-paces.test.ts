@@ -1,7 +1,9 @@
 /** What calls of models learn of their providers, on every database. */
 import { describe, expect, test } from 'vitest';
 import { ModelError } from '../../src/adapters/models/model.ts';
+import { awaitMoment } from '../../src/core/thinking/pace/paced-calls.ts';
 import { pacedProviderOf } from '../../src/core/thinking/pace/paced-provider.ts';
+import { Patience } from '../../src/core/thinking/pace/patience.ts';
 import { ProviderPaces } from '../../src/core/thinking/pace/provider-paces.ts';
 import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
@@ -33,5 +35,29 @@ describe.each(await engines())('on $name', (engine) => {
     for (const model of ['one', 'other', 'third']) await fail(`openai/${model}`, { wasLost: true });
     expect(await waitOf('openai/fourth')).toBeGreaterThan(1_000);
     expect(await waitOf('anthropic/one')).toBe(0);
+  });
+
+  test('a moment that has passed unused is taken anew', async () => {
+    const { paces, clock } = await world();
+    const settings = { apiKey: null, baseUrl: null, limits: { calls: 600, tokens: null } };
+    const provider = pacedProviderOf('openai/one', settings, 'default');
+    const nextAt = async () => (await paces.momentFor(provider, 0, Infinity)).at - clock.now();
+    const parts = { context: { clock }, paces, credentials: { settingsForModel: () => settings } };
+    const asking = {
+      attempt: { parts, run: { job: { organization_id: 'default' } } },
+      generation: {
+        patience: new Patience(60),
+        output: 1,
+        call: { signal: new AbortController().signal },
+      },
+    } as unknown as Parameters<typeof awaitMoment>[0];
+
+    const renew = await awaitMoment(asking, 'openai/one', 1, false);
+    clock.advance(900);
+    await renew();
+    expect(await nextAt()).toBe(0);
+    clock.advance(200);
+    await renew();
+    expect(await nextAt()).toBe(100);
   });
 });

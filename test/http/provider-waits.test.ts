@@ -17,6 +17,7 @@ const names = [
   'counted',
   'owned',
   'patient',
+  'metered',
 ];
 
 let world: Thinkers;
@@ -33,6 +34,9 @@ beforeAll(async () => {
       OPENAI_BASE_URL: openaiBaseUrl,
       ANTHROPIC_BASE_URL: openaiBaseUrl,
       COUNTED_CALLS_PER_MINUTE: '60',
+      EVEN_BASE_URL: openaiBaseUrl,
+      EVEN_CALLS_PER_MINUTE: '300',
+      METERED_TOKENS_PER_MINUTE: '60000',
       WORKER_CONCURRENCY: '4',
       ENCRYPTION_KEY: 'a'.repeat(64),
     },
@@ -273,5 +277,37 @@ describe('limits that the operator sets', () => {
     expect(moments).toHaveLength(4);
     // Each call may come later than its moment, the first one as well, but none earlier: so from before the first.
     expect((moments.at(-1)?.at ?? 0) - began).toBeGreaterThan(2_990);
+  });
+
+  test('are kept to by calls that their run has held up before', async () => {
+    const released = Promise.withResolvers<void>();
+    let served = 0;
+    scripted('even', () =>
+      served++ < 16 ? { until: released.promise, text: 'Late.' } : { text: 'Now.' },
+    );
+    const thinker = await newThinker(world.platform, { model: 'even/even' });
+    const requests = Array.from({ length: 20 }, (_, n) => ({ prompt: `${n}`, caught: true }));
+    const done = thinker.asking([requests]);
+    // A run makes 16 calls at a time. Until then the moments of the other four would have passed.
+    await waitFor(() => asked('even').length === 16, { describe: '16 calls' });
+    const began = performance.now();
+    await waitFor(() => performance.now() - began > 1_500, { describe: 'moments pass' });
+    const releasedAt = performance.now();
+    released.resolve();
+    await done;
+
+    expect(asked('even')).toHaveLength(20);
+    expect((asked('even').at(-1)?.at ?? 0) - releasedAt).toBeGreaterThan(590);
+  });
+
+  test('are kept to in tokens, by what the calls took', async () => {
+    scripted('metered', () => ({ text: 'Fine.', usage: { prompt: 1_500, completion: 500 } }));
+    const thinker = await newThinker(world.platform, { model: 'metered/metered' });
+    const began = performance.now();
+    for (const task of ['One', 'Two', 'Three']) {
+      expect(await thinker.task(task)).toMatchObject({ status: 'completed' });
+    }
+
+    expect((asked('metered').at(-1)?.at ?? 0) - began).toBeGreaterThan(3_990);
   });
 });

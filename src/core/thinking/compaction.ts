@@ -122,12 +122,12 @@ async function summarizeWith(
   const transcript = transcriptOf(dialogue, point, Math.floor(room * 0.9), measure);
   const prompt = `${quoted(transcript, 'conversation')}\n\n${task}`;
   const size = sumOfSizes([sizeOfText(system), sizeOfText(prompt)]);
-  await awaitMoment(active, model, estimates.expected(model, size), true);
   const need = { prompt: estimates.bound(model, size), output };
+  const expected = estimates.expected(model, size);
   const permit = await bounds.admit(need, to.signal);
   try {
+    await awaitMoment(active, model, expected, true).catch(bounds.uncounted);
     await requireKey(parts, run.job);
-    const expected = estimates.expected(model, size);
     const { values } = attempt;
     const by = { model, agentVersion, mayDelegate, values };
     const text = { system, prompt };

@@ -253,12 +253,14 @@ async function askOnce(
   const { output, call: to } = request.generation;
   const prompt = estimates.bound(request.model, request.size);
   const expected = estimates.expected(request.model, request.size);
-  await awaitMoment(request, request.model, expected, hasNext);
   const permit = await bounds.admit({ prompt, output }, to.signal);
   try {
+    const renewMoment = await awaitMoment(request, request.model, expected, hasNext).catch(
+      bounds.uncounted,
+    );
     await requireKey(parts, run.job);
     const call = await begin(request, { prompt, expected, output: permit.output }, ready);
-    return await callOnce(request, call, permit.output);
+    return await callOnce(request, call, permit.output, renewMoment);
   } finally {
     bounds.release(permit);
   }
@@ -319,9 +321,10 @@ async function callOnce(
   request: TurnRequest,
   call: BegunCall,
   permitted: number,
+  renewMoment: () => Promise<void>,
 ): Promise<ModelTurn> {
   const { attempt, generation } = request;
-  const begun = { isAsked: false };
+  const begun = { isAsked: false, renewMoment };
   try {
     return await recordAnswer(request, call, permitted, await stream(request, call, begun));
   } catch (error) {
@@ -344,7 +347,7 @@ async function callOnce(
 async function stream(
   request: TurnRequest,
   call: BegunCall,
-  begun: { isAsked: boolean },
+  begun: { isAsked: boolean; renewMoment: () => Promise<void> },
 ): Promise<ModelAnswer> {
   const { attempt, generation, model, messages } = request;
   const settings = await settingsFor(attempt, model);
@@ -356,7 +359,9 @@ async function stream(
   const { takesFiles } = way.taken;
   const onText = (text: string) => batches.add(text);
   try {
-    return await withFiles(attempt, { messages, model, takesFiles, signal }, (sent) => {
+    return await withFiles(attempt, { messages, model, takesFiles, signal }, async (sent) => {
+      // The budget, or the memory for files, may have held up the call since its moment.
+      await begun.renewMoment();
       begun.isAsked = true;
       return noted(attempt, model, settings, bookedTokens(call.expected, generation.output), () =>
         attempt.parts.models.call({ ...callOfTurn(request, way, sent, call.output), onText }),

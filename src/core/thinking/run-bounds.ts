@@ -59,6 +59,12 @@ export class RunBounds {
     this.#calls -= 1;
   }
 
+  /** Passes an error on, because of which a call that was admitted is not made. */
+  readonly uncounted = (error: unknown): never => {
+    this.forgetCall();
+    throw error;
+  };
+
   /** Counts what a call has cost. */
   count({ usage, estimated }: CallCost): void {
     this.#spent += (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated;

@@ -20,6 +20,8 @@ const nearMs = 2_000;
 export const reservedMaxMs = 60_000;
 /** Shorter waits are not told of. */
 const toldMs = 1_000;
+/** A moment that a call has not used for so long is lost. */
+const unusedMs = 1_000;
 /** A moment that was kept for a run counts for so long: to load it takes a while. */
 const lateMaxMs = 15_000;
 /** Most answers have fewer tokens, so a call does not wait for a budget or a pace to have more. */
@@ -28,12 +30,29 @@ export const usualOutput = 1_024;
 /** What clients read of a wait, without its end. */
 export const waitName = (provider: string, reason: PaceReason) => `${provider}: ${reason}`;
 
+type Asking = Pick<ActiveGeneration, 'attempt' | 'generation'>;
+
 /**
  * Waits for the moment of a call. Rejects with a ProviderBusyError where that is not near: another model may be asked
- * (`hasNext`), or the run has to wait for it.
+ * (`hasNext`), or the run has to wait for it. Returns what waits for another moment if this one has passed unused: calls
+ * that something else has held up would begin all at once.
  */
 export async function awaitMoment(
-  { attempt, generation }: Pick<ActiveGeneration, 'attempt' | 'generation'>,
+  asking: Asking,
+  model: string,
+  prompt: number,
+  hasNext: boolean,
+): Promise<() => Promise<void>> {
+  const { clock } = asking.attempt.parts.context;
+  await takeMoment(asking, model, prompt, hasNext);
+  const at = clock.monotonic();
+  return async () => {
+    if (clock.monotonic() - at > unusedMs) await takeMoment(asking, model, prompt, hasNext);
+  };
+}
+
+async function takeMoment(
+  { attempt, generation }: Asking,
   model: string,
   prompt: number,
   hasNext: boolean,
