@@ -45,7 +45,7 @@ export function kindIn(error: unknown): string {
   const body = objectOf(Array.isArray(error) ? error[0] : error);
   const inner = body === null ? null : (errorIn(body) ?? body);
   const kinds = ['code', 'type', 'param', 'status'].map((name) => inner?.[name]);
-  const details = Array.isArray(inner?.['details']) ? inner['details'].slice(0, 10) : [];
+  const details = Array.isArray(inner?.['details']) ? inner['details'].slice(0, detailsMax) : [];
   const reasons = details.map((detail) => objectOf(detail)?.['reason']);
   return [...kinds, ...reasons].filter((kind) => typeof kind === 'string').join(' ');
 }
