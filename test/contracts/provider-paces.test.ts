@@ -30,6 +30,22 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await waitOf('openai/other')).toBe(0);
   });
 
+  test('a limit of a provider is kept to after the pause of a model', async () => {
+    const { paces, clock, fail } = await world();
+    const settings = { apiKey: null, baseUrl: null, limits: { calls: 60, tokens: null } };
+    const limited = pacedProviderOf('openai/one', settings, 'default');
+    await fail('openai/one', { retryAfterMs: 30_000 });
+
+    const moments: number[] = [];
+    for (let nth = 0; nth < 20; nth++) {
+      moments.push((await paces.momentFor(limited, 0, Number.POSITIVE_INFINITY)).at - clock.now());
+    }
+
+    expect(moments[0]).toBe(30_000);
+    const gaps = moments.slice(1).map((at, i) => at - (moments[i] ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
+  });
+
   test('a provider that cannot be reached is left alone by the calls of all its models', async () => {
     const { fail, waitOf } = await world();
     for (const model of ['one', 'other', 'third']) await fail(`openai/${model}`, { wasLost: true });

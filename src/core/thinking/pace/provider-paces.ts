@@ -217,17 +217,18 @@ function namesOf(change: Change): string[] {
   return change.kind === 'spent' ? [name] : [model, name];
 }
 
-/** Changes paces. */
+/** Changes paces. A call takes its moment of both at once, at the later one: else those of a pause would break a limit after it. */
 function applied(paces: Map<string, Pace>, change: Change, now: number): Moment {
-  const of = namesOf(change).map((name) => {
-    const limits = name === change.provider.name ? change.provider.limits : unlimited;
-    return { name, ...changed(paces.get(name) ?? freshPace, limits, change, now) };
-  });
-  const [last] = of.toSorted((a, b) => b.at - a.at);
+  const changedAt = (at: number) =>
+    namesOf(change).map((name) => {
+      const limits = name === change.provider.name ? change.provider.limits : unlimited;
+      return { name, ...changed(paces.get(name) ?? freshPace, limits, change, at) };
+    });
+  const each = changedAt(now);
+  const [last] = each.toSorted((a, b) => b.at - a.at);
   const { at = now, pace: { reason, said } = freshPace } = last ?? {};
-  if (change.kind !== 'take' || at <= change.until) {
-    for (const { name, pace } of of) paces.set(name, pace);
-  }
+  if (change.kind !== 'take') for (const { name, pace } of each) paces.set(name, pace);
+  else if (at <= change.until) for (const { name, pace } of changedAt(at)) paces.set(name, pace);
   return { at, reason, said, isKept: change.kind === 'take' };
 }
 
