@@ -12,8 +12,6 @@ export interface BodyLimits {
   readonly maxBytes: number;
   /** What happens to a longer body: an error, or its first `maxBytes` bytes. */
   readonly overflow: 'fail' | 'truncate';
-  /** Takes the pieces, so that none is kept here. */
-  readonly onPiece?: ((piece: Buffer) => Promise<void>) | undefined;
 }
 
 export interface BoundedBody {
@@ -36,23 +34,24 @@ export const acceptedEncodings = 'gzip, deflate, br';
 
 /**
  * Reads `source` and decodes `encoding` (a `content-encoding`, or null for none). Fails with an
- * EgressError, code too_large or protocol, or with the error of the source; `chunks` then holds the part
- * that was read. Destroys the source unless it was read to its end.
+ * EgressError, code too_large or protocol, or with the error of the source; `into` then holds the part
+ * that was read, or has taken its pieces, so that none is kept here. Destroys the source unless it was read to its end.
  */
 export async function readBounded(
   source: Readable,
   encoding: string | null,
   limits: BodyLimits,
-  chunks: Buffer[] = [],
+  into: Buffer[] | ((piece: Buffer) => Promise<void>) = [],
 ): Promise<BoundedBody> {
   let room = limits.maxBytes;
+  const chunks = Array.isArray(into) ? into : [];
   // Destroying the source makes it emit an error, which would be unhandled without a listener.
   source.on('error', () => undefined);
   try {
     for await (const chunk of await decoded(source, encoding, limits.maxBytes + overheadBytes)) {
       const piece = chunk.subarray(0, room);
-      if (limits.onPiece === undefined) chunks.push(piece);
-      else await limits.onPiece(piece);
+      if (Array.isArray(into)) into.push(piece);
+      else await into(piece);
       if (chunk.length > room) throw tooLarge(limits.maxBytes);
       room -= chunk.length;
     }

@@ -236,8 +236,9 @@ async function readAnswer(
 ): Promise<EgressResponse> {
   const { statusCode: status, headers } = answer;
   const encoding = decompress ? joined(headers['content-encoding']) : null;
-  const limits = { maxBytes, overflow, onPiece };
-  const { bytes, truncated } = await readBounded(answer.body, encoding, limits, received);
+  const limits = { maxBytes, overflow };
+  const into = onPiece ?? received;
+  const { bytes, truncated } = await readBounded(answer.body, encoding, limits, into);
   return { status, headers, body: bytes, truncated, url: url.href };
 }
 

@@ -30,6 +30,6 @@ export function registerMcp(
   });
   mcpMetadataRoutes(target, config.publicUrl, hosts);
   guarded(target, '/mcp', refuseHosts(hosts, admission.hook), http.unmatched, (scope) =>
-    mcpRoutes(scope, { openEndpoint, publicUrl: config.publicUrl, stopping }, admitted),
+    mcpRoutes(scope, openEndpoint, { publicUrl: config.publicUrl, stopping }, admitted),
   );
 }

@@ -12,20 +12,19 @@ interface RunRoute {
   readonly path: string;
   readonly schema: FastifySchema;
   readonly findTarget: (request: FastifyRequest) => Target | Promise<Target>;
-  /**
-   * The input and further options in a body that the route's schema validates. Without it the body is the input, and the
-   * skill's own schema validates it, after all other checks.
-   */
-  readonly readBody?: (body: unknown) => { readonly input: unknown } & Partial<ExecutionOptions>;
 }
 
-/** `stopping` aborts when the platform stops. */
+/**
+ * `stopping` aborts when the platform stops. `readBody` finds the input and further options in a body that the route's schema
+ * validates. Without it the body is the input, and the skill's own schema validates it, after all other checks.
+ */
 export function runRoute(
   server: Server,
   execution: Execution,
   jobs: Jobs,
   stopping: AbortSignal,
-  { path, schema, findTarget, readBody }: RunRoute,
+  { path, schema, findTarget }: RunRoute,
+  readBody?: (body: unknown) => { readonly input: unknown } & Partial<ExecutionOptions>,
 ): void {
   if (!server.hasRequestDecorator('target')) server.decorateRequest('target', null);
   const options = {

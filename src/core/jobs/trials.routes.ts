@@ -2,6 +2,7 @@
  * `POST /api/agents/{agentId}/trials`: a task for an agent with fields that are not saved. They are recorded
  * with the job, so that its readers see the instructions of the model.
  */
+import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
 import { onceGiven } from '../../adapters/http/idempotency-key.ts';
@@ -35,18 +36,20 @@ export function trialRoutes(
   jobs: Jobs,
   stopping: AbortSignal,
 ): void {
-  runRoute(server, execution, jobs, stopping, {
+  const route = {
     path: '/api/agents/:agentId/trials',
     schema: trialSchema,
-    findTarget(request) {
+    findTarget(request: FastifyRequest) {
       const { agentId } = request.params as { agentId: string };
       const conversationId = onceGiven(request, 'x-conversation-id');
       return execution.findTrialTarget(callerOf(request), agentId, conversationId);
     },
-    readBody(body) {
-      const { agent, input } = body as Static<typeof NewTrial>;
-      refuseLong('agent.instructions', agent.instructions ?? '');
-      return { input, overrides: agent, inputField: 'input' };
-    },
-  });
+  };
+  runRoute(server, execution, jobs, stopping, route, readTrial);
+}
+
+function readTrial(body: unknown) {
+  const { agent, input } = body as Static<typeof NewTrial>;
+  refuseLong('agent.instructions', agent.instructions ?? '');
+  return { input, overrides: agent, inputField: 'input' };
 }

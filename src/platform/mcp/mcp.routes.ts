@@ -29,19 +29,21 @@ export function refuseHosts(hosts: Hosts, next: Hook): Hook {
   };
 }
 
-/** The endpoint, which is loaded at its first use. */
 interface McpAccess {
-  readonly openEndpoint: () => Promise<McpEndpoint>;
   /** The address of the platform as clients reach it, if it is set. */
   readonly publicUrl: string | null;
   /** Aborts when the platform stops. */
   readonly stopping: AbortSignal;
 }
 
-/** The routes that need an API key; `streams` admits streams of notifications. */
+/**
+ * The routes that need an API key; `openEndpoint` loads the endpoint at its first use, and `streams` admits streams of
+ * notifications.
+ */
 export function mcpRoutes(
   server: Server,
-  { openEndpoint, publicUrl, stopping }: McpAccess,
+  openEndpoint: () => Promise<McpEndpoint>,
+  { publicUrl, stopping }: McpAccess,
   streams: StreamAdmission,
 ): void {
   server.addHook('onSend', (request, reply, payload, done) => {
