@@ -205,7 +205,8 @@ describe('the tokens of a tree of agents', () => {
     });
   });
 
-  test('are left to the first of several tasks at a time where they become scarce, so that it finishes', async () => {
+  /** The jobs of four tasks at a time, oldest first. Each takes ten turns; the four have 48,000 tokens together. */
+  async function fourTasks(heavy: { prompt: number; completion: number }): Promise<Body[]> {
     const team = await newThinker(small.platform, { instructions: 'You are lead.' });
     await team.post('/api/agents', {
       id: 'researcher',
@@ -213,7 +214,6 @@ describe('the tokens of a tree of agents', () => {
       skills: ['text/*'],
     });
     await team.put('/api/agents/thinker', { agents: ['researcher'] });
-    const heavy = { prompt: 1_500, completion: 270 };
     const count = { name: 'text__word-count__v1_0', input: { text: 'a b' } };
     small.provider.script((request) => {
       if (request.system.startsWith('You are lead.')) {
@@ -228,7 +228,6 @@ describe('the tokens of a tree of agents', () => {
           usage,
         };
       }
-      // Each task takes ten turns: 17,700 of the 48,000 tokens that the four have together.
       const turns = request.messages.filter(({ role }) => role === 'assistant').length;
       return turns < 9 ? { toolCalls: [count], usage: heavy } : { text: 'Found.', usage: heavy };
     });
@@ -238,8 +237,23 @@ describe('the tokens of a tree of agents', () => {
     expect(job).toMatchObject({ status: 'completed', output: { answer: 'Done.' } });
     expect(job.total_token_stats.total_tokens).toBeLessThanOrEqual(tokensMax);
     const { body } = await team.get('/api/jobs?agent_id=researcher');
-    const first = body.data.toSorted((a: Body, b: Body) => (a.job_id < b.job_id ? -1 : 1))[0];
+    const ids: string[] = body.data.map(({ job_id }: Body) => job_id).toSorted();
+    return Promise.all(ids.map(async (id) => (await team.get(`/api/jobs/${id}`)).body));
+  }
+
+  test('are left to the first of several tasks at a time where they become scarce, so that it finishes', async () => {
+    const [first, ...later] = await fourTasks({ prompt: 1_500, completion: 270 });
+
     expect(first.status).toBe('completed');
+    const failed = later.filter(({ status }: Body) => status === 'failed');
+    expect(failed).not.toEqual([]);
+    for (const { error } of failed) expect(error.message).toContain(' of its 48,000 tokens');
+  });
+
+  test('are enough for several tasks at a time that fit together', async () => {
+    const jobs = await fourTasks({ prompt: 1_040, completion: 60 });
+
+    expect(jobs.map(({ status }) => status)).toEqual(Array(4).fill('completed'));
   });
 
   test('of one job are not those of the next one, and agents alone have what they had', async () => {

@@ -25,6 +25,8 @@ export interface BranchUse {
   readonly branch: string | null;
   /** Whether that job has not ended. */
   readonly isOpen: boolean;
+  /** Whether a job of the branch is being run. */
+  readonly isActive: boolean;
   /** Reported, and estimated in the place of what was not. */
   readonly used: number;
   /** Reserved by calls under way. */
@@ -43,26 +45,27 @@ export async function readTreeUse(
   const children =
     dialect === 'sqlite'
       ? sql`cross join jobs as child on child.parent_job_id = tree.id`
-      : sql`cross join lateral (select id from jobs where parent_job_id = tree.id) as child`;
+      : sql`cross join lateral (select id, status from jobs where parent_job_id = tree.id) as child`;
   const steps =
     dialect === 'sqlite'
       ? sql`left join job_steps as step on step.job_id = job.id and kind in ('model', 'summary')`
       : sql`left join lateral (select * from job_steps where job_id = job.id and kind in ('model', 'summary')) as step on true`;
   const { rows } = await sql<{ [K in keyof BranchUse]: number | string | null }>`
-    with recursive tree(id, branch, open) as (
-      select id, id, case when status in ('queued', 'active', 'waiting') then 1 else 0 end
+    with recursive tree(id, branch, open, status) as (
+      select id, id, case when status in ('queued', 'active', 'waiting') then 1 else 0 end, status
       from jobs where parent_job_id = ${id} and agent_id <> ${agent_id}
-      union all select child.id, tree.branch, tree.open from tree ${children}
+      union all select child.id, tree.branch, tree.open, child.status from tree ${children}
     )
-    select branch, open as "isOpen",
+    select branch, open as "isOpen", max(case when job.status = 'active' then 1 else 0 end) as "isActive",
       sum(case when step.status = 'active' then 0 else
         coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) + coalesce(estimated, 0) end) as used,
       sum(case when step.status = 'active' then reserved else 0 end) as held
-    from (select id, branch, open from tree union all select cast(${id} as text), null, 0) as job ${steps}
+    from (select * from tree union all select cast(${id} as text), null, 0, '') as job ${steps}
     group by branch, open order by branch`.execute(kysely);
-  return rows.map(({ branch, isOpen, used, held }) => ({
+  return rows.map(({ branch, isOpen, isActive, used, held }) => ({
     branch: branch as string | null,
     isOpen: Number(isOpen) === 1,
+    isActive: Number(isActive) === 1,
     used: Number(used ?? 0),
     held: Number(held ?? 0),
   }));

@@ -9,8 +9,8 @@ import type { BudgetState } from '../usage/reservation-rule.ts';
 
 /** The share of the tokens for the agents below the root: the root needs the rest to report their results. */
 const shareBelow = 0.8;
-/** Of the tokens of all tasks that have not ended, the part of those after the first one, so that this one can finish. */
-const shareOfLater = 0.5;
+/** Of the tokens of all tasks that have not ended, the part that is held for the first one at work, so that it can finish. */
+const shareOfFirst = 0.5;
 
 /** The place of a job in a tree of agents. */
 export interface TreePlace {
@@ -38,15 +38,19 @@ export async function treeState(
   if (branches.length === 1) return [];
   const below = Math.floor(treeTokensMax * shareBelow);
   const owner = { kind: 'tree', id: top.id } as const;
-  const stateOf = (limit: number, some: readonly BranchUse[]): BudgetState => {
-    const sum = (what: 'used' | 'held') => some.reduce((all, one) => all + one[what], 0);
-    return { owner, period: null, unit: 'tokens', limit, used: sum('used'), held: sum('held') };
-  };
-  const whole = stateOf(branch === null ? treeTokensMax : below, branches);
+  const sum = (some: readonly BranchUse[], what: 'used' | 'held') =>
+    some.reduce((all, one) => all + one[what], 0);
+  const used = sum(branches, 'used');
+  const limit = branch === null ? treeTokensMax : below;
+  const state = { owner, period: null, unit: 'tokens', limit, used } as const;
   const open = branches.filter(({ isOpen }) => isOpen);
-  const [first, ...later] = open;
-  if (branch === null || first === undefined || first.branch === branch) return [whole];
-  // What the others have used is fixed while they wait for the open ones, and so is the share of the later ones.
-  const shared = below - whole.used + stateOf(0, open).used;
-  return [whole, stateOf(Math.floor(Math.max(0, shared) * shareOfLater), later)];
+  // One that is not at work, as it waits for a person, for example, would keep the others waiting for long.
+  const first = open.find(({ isActive }) => isActive);
+  // What the others have used is fixed while they wait for the open ones, and so is the share of the first one.
+  const shared = below - used + sum(open, 'used');
+  const kept =
+    branch === null || first === undefined || first.branch === branch
+      ? 0
+      : Math.max(0, Math.floor(shared * shareOfFirst) - first.used - first.held);
+  return [{ ...state, held: sum(branches, 'held') + kept }];
 }
