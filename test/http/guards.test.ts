@@ -213,6 +213,27 @@ describe('a message that no guard has passed when its job ended', () => {
   });
 });
 
+test('memories that only a repeated attempt recalls are judged, too', async () => {
+  const [held, log] = [gate(), linesFile()];
+  const thinker = await newGuarded(
+    [watching('tool_result', { log }), watching('tool_result', { until: held.path })],
+    { recall: { limit: 1 } },
+  );
+  const path = '/api/agents/thinker/memories';
+  const { body } = await thinker.post(path, { content: 'The harbour: BREAK', tag: 'facts' });
+  world.provider.script(answering('Fine.'));
+  const before = soFar();
+
+  const jobId = await thinker.begin('The harbour?');
+  await waitFor(() => linesIn(log).length === 1, { describe: 'the first guard has ended' });
+  await thinker.put(`${path}/${body.id}`, { content: 'The harbour: SECRET' });
+  held.open();
+  await thinker.jobIn(jobId, 'completed');
+
+  expect(linesIn(log)).toHaveLength(2);
+  expect(sentSince(before)).toContain('[redacted]');
+});
+
 describe('the result of a tool', () => {
   test('is seen by the model, the conversation and the stream only as a guard leaves it', async () => {
     const log = linesFile();

@@ -4,6 +4,7 @@
  */
 
 import type { ToolMessage } from '../../adapters/models/model.ts';
+import { digestOf } from '../../kernel/digest.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
 import { memoryOf } from '../jobs/runs/attempt.ts';
 import type { RunPart } from '../journal/run-part.ts';
@@ -58,7 +59,8 @@ export async function recalledFor(
     on: 'tool_result',
     tool: toolName,
     text,
-    key: 'recall',
+    // A repeated attempt may recall other memories.
+    key: `recall/${digestOf(text)}`,
     parent: part.step,
   } as const;
   const judged = await guards.judge(given, scope);
