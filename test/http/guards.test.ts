@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Step } from '../fixtures/skills/staged/play.ts';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { answering, callingTools, inTurn } from '../support/scripted-provider.ts';
 import { acting, gate, linesFile, play } from '../support/staged.ts';
@@ -210,6 +211,93 @@ describe('a message that no guard has passed when its job ended', () => {
       'user {"task":"A NONSENSE [email]"}',
       'assistant Fine.',
     ]);
+  });
+});
+
+describe('an earlier message of a user', () => {
+  const guarded = async (thinker: Thinker, ...guards: object[]) => {
+    const creator = await newTenant(world.platform, { organization_id: thinker.organization });
+    await creator.put('/api/agents/thinker', { guards });
+    return creator;
+  };
+  const saying = (...texts: string[]) =>
+    acting(...texts.map((text): Step => ({ message: ['user', text] })));
+
+  test('that the code of its job has added is changed alone', async () => {
+    const thinker = await newGuarded([watching('message')]);
+    world.provider.script(answering('Fine.'));
+    const { body } = await thinker.post(`/api/${play}`, saying('One SECRET', 'Two'), {
+      ...thinker.named,
+      prefer: 'wait=30',
+    });
+
+    const job = await thinker.task('And now?', {}, { 'x-conversation-id': body.conversation_id });
+
+    const said = (await contentsOf(thinker, job)).filter((line) => line.startsWith('user '));
+    expect(said).toEqual([
+      `user ${JSON.stringify(saying('One [redacted]', 'Two'))}`,
+      'user One [redacted]',
+      'user Two',
+      'user {"task":"And now?"}',
+    ]);
+  });
+
+  test('is judged for a trial alone by the guards of the trial', async () => {
+    const thinker = await newGuarded([]);
+    world.provider.script(answering('Fine.'));
+    const { conversation_id } = await thinker.task('A SECRET');
+    const on = { 'x-conversation-id': conversation_id };
+    const [log, before] = [linesFile(), soFar()];
+    const creator = await guarded(thinker);
+
+    const trial = await creator.post(
+      '/api/agents/thinker/trials',
+      { agent: { guards: [watching('message')] }, input: { task: 'Try a.b@example.com' } },
+      { ...on, prefer: 'wait=30' },
+    );
+
+    expect(trial.body.status).toBe('completed');
+    expect(sentSince(before)).not.toContain('SECRET');
+    const [first] = await contentsOf(thinker, trial.body);
+    expect(first).toBe('user {"task":"A SECRET"}');
+    await guarded(thinker, watching('message', { log }));
+    await thinker.task('Now', {}, on);
+    expect(linesIn(log)).toEqual([
+      'message - Now',
+      'message - A SECRET',
+      'message - Try a.b@example.com',
+    ]);
+  });
+
+  test('that is older than the newest 50 and unjudged is left out with its answer', async () => {
+    const thinker = await newGuarded([]);
+    world.provider.script(answering('An old answer.'));
+    const { conversation_id } = await thinker.task('An old question');
+    const on = { 'x-conversation-id': conversation_id };
+    const lines = Array.from({ length: 49 }, (_, n) => `Line ${n}`);
+    const more = { ...thinker.named, ...on, prefer: 'wait=30' };
+    await thinker.post(`/api/${play}`, saying(...lines), more);
+    const log = linesFile();
+    await guarded(thinker, watching('message', { log }));
+    const before = soFar();
+
+    await thinker.task('Now', {}, on);
+
+    expect(sentSince(before)).not.toContain('An old');
+    expect(sentSince(before)).toContain('Line 0');
+    expect(linesIn(log)).toHaveLength(51);
+  });
+
+  test('for which a guard fails is left out once no attempt is left', async () => {
+    const thinker = await newGuarded([watching('message')]);
+    world.provider.script(answering('Fine.'));
+    const { conversation_id } = await thinker.task('BREAK');
+    const before = soFar();
+
+    const job = await thinker.task('And now?', {}, { 'x-conversation-id': conversation_id });
+
+    expect(job).toMatchObject({ status: 'completed', attempt: 3 });
+    expect(sentSince(before)).not.toContain('BREAK');
   });
 });
 

@@ -193,21 +193,31 @@ export function changeMessageOfStep(
 
 interface JudgedMessage {
   readonly conversation_id: string;
+  /** Null for the message with which the first of the jobs began. Later ones of a job are those that its code has added. */
+  readonly id: string | null;
   readonly job_ids: readonly string[];
   readonly content: string;
+  /** 1 once guards have judged it. */
+  readonly dialogue: number;
 }
 
 const messageOfUser = statement<JudgedMessage>()((db, p, dialect) =>
   db
     .updateTable('messages')
-    .set({ content: p('content'), dialogue: sql.lit(1) })
+    .set({ content: p('content'), dialogue: p('dialogue') })
     .where('conversation_id', '=', p('conversation_id'))
-    .where(isIn(dialect, sql.ref('job_id'), listOf(p, 'job_ids')))
-    .where('role', '=', sql.lit('user'))
-    .where('data', 'is', null),
+    .where('id', '=', ({ selectFrom }) => {
+      const began = selectFrom('messages as own')
+        .select(({ fn }) => fn.min('own.id').as('id'))
+        .where('own.conversation_id', '=', p('conversation_id'))
+        .where('own.role', '=', sql.lit('user'))
+        .where(isIn(dialect, sql.ref('own.job_id'), listOf(p, 'job_ids')))
+        .where('own.data', 'is', null);
+      return sql<string>`coalesce(cast(${p('id')} as text), (${began}))`;
+    }),
 );
 
-/** Changes the message with which one of the jobs began, and marks it as judged by guards. */
+/** Changes a message of a user to what guards have left of it. */
 export function changeMessageOfUser(tx: Transaction, row: JudgedMessage): Promise<void> {
   return tx.each(messageOfUser, [row]);
 }

@@ -90,12 +90,23 @@ export function releaseMessage(
   return changeMessageOfStep(tx, row);
 }
 
-/** Changes what the user of one of the jobs has said, as the conversation has it, to what guards have left of it. */
+/** A message of a user as guards have left it: one by its id, or the one with which the first of the jobs began. */
+export interface JudgedTask {
+  readonly conversation_id: string;
+  readonly id: string | null;
+  readonly job_ids: readonly string[];
+  readonly content: string;
+  /** Whether no later job has it judged again. */
+  readonly isMarked: boolean;
+}
+
+/** Changes what a user has said, as the conversation has it, to what guards have left of it. */
 export function changeTask(
   tx: Transaction,
-  message: { conversation_id: string; job_ids: readonly string[]; content: string },
+  { isMarked, content, ...message }: JudgedTask,
 ): Promise<void> {
-  return changeMessageOfUser(tx, { ...message, content: storable(message.content) });
+  const row = { ...message, content: storable(content), dialogue: Number(isMarked) };
+  return changeMessageOfUser(tx, row);
 }
 
 /** Begins conversations, active from now on. */

@@ -113,12 +113,17 @@ export function recordRelease(
   });
 }
 
-/** Records the user's message as the guards have left it: that of this job, which one that it resumes may have begun with, or of another. */
+/**
+ * Records a message of a user as the guards have left it: one of an earlier job by its id, else that with which this job, or one
+ * that it resumes, began. The guards of a trial are not those of its agent, so they mark no message as judged.
+ */
 export function recordTask(
   { job, journal }: Generations,
   content: string,
-  job_ids: readonly string[] = jobsOnRecord(job),
+  id: string | null = null,
 ): Promise<void> {
-  const { conversation_id } = job;
-  return journal.write((tx) => changeTask(tx, { job_ids, conversation_id, content }));
+  const { conversation_id, agent_overrides } = job;
+  const isMarked = agent_overrides === null;
+  const message = { conversation_id, id, job_ids: jobsOnRecord(job), content, isMarked };
+  return journal.write((tx) => changeTask(tx, message));
 }

@@ -20,7 +20,7 @@ import { ThinkingError } from './thinking-error.ts';
 const filesMax = 10;
 /** The newest messages that are read; those that do not fit are left out later. */
 const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
-/** The newest of them, among which guards judge those of users that no guard has judged. */
+/** The newest messages of users, among which guards judge those that no guard has judged. */
 const judgedMax = 50;
 
 /** Earlier messages: those that no summary covers, after the last summary. */
@@ -34,9 +34,11 @@ export interface History {
 
 export const noHistory: History = { messages: [], ids: new Map(), tools: [] };
 
-interface HistoryEntry {
+interface HistoryEntry<Message = DialogueMessage> {
   readonly id: string;
-  readonly message: DialogueMessage | Summary;
+  readonly message: Message;
+  /** Left out of a summary. */
+  readonly row?: DialogueRow;
 }
 
 type DialogueRow = Awaited<ReturnType<Conversations['dialogue']>>['messages'][number];
@@ -64,13 +66,14 @@ export async function historyBefore(
     jobsOnRecord(job),
     bounds,
   );
-  const messages = await judgedRows(attempt, rows, asked);
-  const entries = messages.map((row): HistoryEntry => ({ id: row.id, message: messageOf(row) }));
-  const { kept: unsummarized, summary } = afterSummary(entries);
-  if (isCut && (summary === undefined || unsummarized.length === entries.length)) {
+  const { kept: uncovered, summary } = afterSummary(
+    rows.map((row) => ({ id: row.id, message: messageOf(row), row })),
+  );
+  if (isCut && (summary === undefined || uncovered.length === rows.length)) {
     const message = `Earlier messages of the conversation were left out: only the newest ${rows.length} are read`;
     log(attempt, message);
   }
+  const unsummarized = await judgedEntries(attempt, uncovered, asked);
   const ids = new Map<DialogueMessage, string>(
     unsummarized.map((entry) => [entry.message, entry.id]),
   );
@@ -81,9 +84,9 @@ export async function historyBefore(
   const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== asked.task);
   const kept = history.slice(0, end + 1);
   const named = new Map(
-    messages.map(({ id, job_id, content, task_field }) => [
+    unsummarized.map(({ id, row }) => [
       id,
-      { jobId: job_id, names: filesIn(content, task_field) },
+      { jobId: row?.job_id, names: row === undefined ? [] : filesIn(row.content, row.task_field) },
     ]),
   );
   for (let at = kept.length - 1, left = filesMax; at >= 0; at--) {
@@ -110,53 +113,76 @@ export async function historyBefore(
 
 /**
  * The messages without those that no guard has passed. Guards of this job judge those of users that none has judged: their job
- * ended before, ran before its agent had guards, or asked its model something else.
+ * ended before, ran before its agent had guards, or asked its model something else. Among the newest ones, that is: with an
+ * older one, all that is older than the next message of a user is left out.
  */
-async function judgedRows(
+async function judgedEntries(
   attempt: ThinkingAttempt,
-  rows: readonly DialogueRow[],
-  { prompt, task, guards, scope, parent }: Asked,
-): Promise<readonly DialogueRow[]> {
-  if (!guards.judges('message')) return rows;
-  const passed: DialogueRow[] = [];
-  for (const [i, row] of rows.entries()) {
-    const { id, job_id, content, task_field: field } = row;
-    if (row.data !== null || row.dialogue === 1) passed.push(row);
-    else if (i >= rows.length - judgedMax) {
-      const text = taskIn(content, field);
-      const given = { on: 'message', text, key: `history/${id}`, parent } as const;
-      try {
-        const judged =
-          text === prompt
-            ? ({ kind: 'passed', text: task, isReplaced: true } as const)
-            : await guards.judge(given, scope);
-        const said = judgedText(judged);
-        const changed =
-          text === content
-            ? said
-            : messageText(
-                inputWithTask(content, field, text, said, judged.kind === 'refused') ?? said,
-              );
-        await recordTask(attempt.generations, changed, [job_id]);
-        passed.push({ ...row, content: changed });
-      } catch (error) {
-        // Left out: a guard that fails for an earlier message would fail all later jobs.
-        if (!(error instanceof ThinkingError) || error.code !== 'guard_failed') throw error;
-      }
-    }
+  entries: readonly HistoryEntry[],
+  asked: Asked,
+): Promise<readonly HistoryEntry[]> {
+  if (!asked.guards.judges('message')) return entries;
+  const users = entries.filter(({ row }) => row?.data === null);
+  const older = users.slice(0, -judgedMax).findLastIndex(isUnjudged);
+  const oldest = users[older + 1]?.id ?? '';
+  if (older >= 0) {
+    const which = `only the newest ${judgedMax} messages of users are judged`;
+    log(attempt, `Messages that no guard has judged were left out, and what is older: ${which}`);
+  }
+  const passed: HistoryEntry[] = [];
+  for (const entry of entries) {
+    const isLeftOut = older >= 0 && entry.row !== undefined && entry.id < oldest;
+    const made = isUnjudged(entry) && !isLeftOut ? await judgedEntry(attempt, entry, asked) : entry;
+    if (made !== null && !isLeftOut) passed.push(made);
   }
   return passed;
 }
 
+const isUnjudged = ({ row }: HistoryEntry) => row?.data === null && row.dialogue !== 1;
+
+/** The message as guards have left it; null where one fails, and no attempt is left: all later jobs would fail, too. */
+async function judgedEntry(
+  attempt: ThinkingAttempt,
+  entry: HistoryEntry,
+  { prompt, task, guards, scope, parent }: Asked,
+): Promise<HistoryEntry | null> {
+  const { id, message, row } = entry;
+  const { job } = attempt.run;
+  if (row === undefined) return entry;
+  const { text } = message;
+  const { content, task_field: field } = row;
+  const given = { on: 'message', text, key: `history/${id}`, parent } as const;
+  try {
+    const judged =
+      text === prompt
+        ? ({ kind: 'passed', text: task, isReplaced: true } as const)
+        : await guards.judge(given, scope);
+    const said = judgedText(judged);
+    const isRefused = judged.kind === 'refused';
+    const changed =
+      text === content
+        ? said
+        : messageText(inputWithTask(content, field, text, said, isRefused) ?? said);
+    // A trial changes nothing that others have said.
+    if (job.agent_overrides === null) await recordTask(attempt.generations, changed, id);
+    return { id, message: { role: 'user', text: said }, row: { ...row, content: changed } };
+  } catch (error) {
+    if (!(error instanceof ThinkingError) || error.code !== 'guard_failed') throw error;
+    if (error.retryable && job.attempt < job.max_attempts) throw error;
+    log(attempt, `An earlier message of a user was left out: ${error.message}`);
+    return null;
+  }
+}
+
 /** The last summary as a user message, and the messages after it. */
-function afterSummary(entries: readonly HistoryEntry[]) {
+function afterSummary(entries: readonly HistoryEntry<DialogueMessage | Summary>[]) {
   const summary = entries
     .map(({ message }) => message)
     .findLast((message) => message.role === 'summary');
-  const kept = entries.flatMap(({ id, message }) =>
+  const kept = entries.flatMap(({ id, message, ...entry }): HistoryEntry[] =>
     message.role === 'summary' || (summary !== undefined && id <= summary.through)
       ? []
-      : [{ id, message }],
+      : [{ id, message, ...entry }],
   );
   if (summary === undefined) return { kept, summary };
   const message = { role: 'user', text: summaryText(summary.text) } as const;

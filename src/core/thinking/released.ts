@@ -43,7 +43,7 @@ export function judgedText(judged: Judged): string {
   return judged.kind === 'passed' ? judged.text : `[refused by a guard: ${judged.reason}]`;
 }
 
-/** Changes the message in the conversation where it is the task, and marks it as judged; the input of the job stays as it is. */
+/** Changes the message in the conversation where it is the task; the input of the job stays as it is. */
 async function changeTask(
   { parts, run, generations }: ThinkingAttempt,
   prompt: string,
