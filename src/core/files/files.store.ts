@@ -2,13 +2,10 @@
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../../adapters/database/count-of.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
-import { idIn, isIn, listValue } from '../../adapters/database/ids-in.ts';
+import { idIn, idInLocked, isIn, listValue } from '../../adapters/database/ids-in.ts';
 import { locked } from '../../adapters/database/locked.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { FilesTable, FileTotalsTable } from '../../adapters/database/tables.ts';
-
-/** Less than the shortest retention. */
-const latelyMs = 12 * 3_600_000;
 
 export type FileRow = Selectable<FilesTable>;
 export type FileTotals = Pick<Selectable<FileTotalsTable>, 'files' | 'bytes'>;
@@ -219,7 +216,7 @@ export function filesToDelete(db: Handle, which: Deletion, limit: number) {
     .execute();
 }
 
-/** The next files that expire before `until`, after the given one. */
+/** The next files of jobs that expire before `until`, after the given one. */
 export function filesExpiring(
   db: Handle,
   after: Pick<FileRow, 'expires_at' | 'id'>,
@@ -231,24 +228,28 @@ export function filesExpiring(
     .select(['id', 'organization_id', 'expires_at', 'retention_days'])
     .where(sql<SqlBool>`(expires_at, id) > (${after.expires_at}, ${after.id})`)
     .where('expires_at', '<=', until)
+    .where('job_id', 'is not', null)
     .orderBy('expires_at')
     .orderBy('id')
     .limit(limit)
     .execute();
 }
 
-/** Those of the files that an unended job has made or names in its input. What was accepted lately has prolonged its files. */
+/** Those of the files whose job has not ended, or a job above it, or one that resumes any of these. */
 export async function amongInUse(db: Handle, ids: readonly string[]): Promise<Set<string>> {
-  const isInUse = sql<SqlBool>`exists (select 1 from jobs
-    where jobs.organization_id = files.organization_id and jobs.due_at is not null
-      and jobs.created_at < files.expires_at - ${latelyMs}
-      and (jobs.id = files.job_id or jobs.input like '%' || files.id || '%'))`;
-  const rows = await db.kysely
-    .selectFrom('files')
-    .select('id')
-    .where(idIn(db.dialect, listValue(ids)))
-    .where(isInUse)
-    .execute();
+  // `cross join` keeps SQLite from walking through all jobs.
+  const { rows } = await sql<{ id: string }>`
+    with recursive users(file_id, id, parent_job_id, due_at) as (
+      select files.id, jobs.id, jobs.parent_job_id, jobs.due_at
+        from files cross join jobs
+        where ${isIn(db.dialect, sql.ref('files.id'), listValue(ids))} and jobs.id = files.job_id
+      union
+      select users.file_id, next.id, next.parent_job_id, next.due_at
+        from users cross join jobs as next
+        where next.id = users.parent_job_id
+          or (next.retry_of = users.id and next.retry_of is not null and next.resumes is not null)
+    )
+    select distinct file_id as id from users where due_at is not null`.execute(db.kysely);
   return new Set(rows.map(({ id }) => id));
 }
 
@@ -290,8 +291,7 @@ export async function prolongFiles(
     .updateTable('files')
     .set({ expires_at: expiresAt })
     .where('organization_id', '=', organizationId)
-    .where(idIn(tx.dialect, listValue(ids)))
-    .where(sql<SqlBool>`expires_at < ${expiresAt}`)
+    .where(idInLocked(tx.dialect, listValue(ids), 'files', sql`expires_at < ${expiresAt}`))
     .execute();
 }
 

@@ -46,6 +46,7 @@ import {
   readTotals,
   setTokens,
 } from './files.store.ts';
+import { keptUntil } from './named-files.ts';
 
 export type { FileRow } from './files.store.ts';
 
@@ -53,8 +54,8 @@ const megabyte = 1024 * 1024;
 /** For the storage of bytes, and for the commit after it, which ends before a purge removes them. */
 const intentMs = 3_600_000;
 const commitMs = 60_000;
-/** How long before files expire the purge looks whether they are in use. */
-const lookAheadMs = 3_600_000;
+/** How long before files expire the purge asks whether they are in use: repeatedly, because a job may resume another. */
+const lookAheadMs = 600_000;
 /** Files, or bytes of files, that are deleted at a time. */
 const batchMax = 100;
 const filesReadMax = 50;
@@ -83,8 +84,6 @@ export class Files {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #log: Logger;
-  /** Files that expire before this moment were looked at. */
-  #lookedTo = 0;
 
   /** `blobs` is null where the processes share no storage. */
   constructor({ config, database, clock, log }: Context, blobs: Blobs | null) {
@@ -139,7 +138,7 @@ export class Files {
       retention_days: owner.retentionDays ?? null,
       tokens: null,
       created_at: now,
-      expires_at: now + this.#retentionOf(owner.retentionDays),
+      expires_at: now + (owner.retentionDays ?? this.#config.fileRetentionDays) * dayMs,
     };
     const known = await blobKeyOf(this.#database.read, organizationId, sha256);
     if (known !== undefined) {
@@ -228,10 +227,6 @@ export class Files {
     }
   }
 
-  #retentionOf(days: number | null | undefined): number {
-    return (days ?? this.#config.fileRetentionDays) * dayMs;
-  }
-
   #requireBlobs(): Blobs {
     if (this.#blobs !== null) return this.#blobs;
     throw new PlatformError(
@@ -282,11 +277,10 @@ export class Files {
       : this.#deleteAll({ organizationId, jobIds }, isLate);
   }
 
-  /** Deletes expired files, and bytes that no file names. */
+  /** Deletes expired files, and bytes that no file names, whether the former succeeds or not. */
   async purge(): Promise<void> {
-    await this.#keepInUse();
-    await this.#deleteAll({ expiredAt: this.#clock.now() }, () => false);
     const faults: unknown[] = [];
+    await this.#deleteExpired().catch((error: unknown) => faults.push(error));
     while (this.#blobs !== null && faults.length < faultsMax) {
       const keys = await dueGarbage(this.#database.read, this.#clock.now(), batchMax);
       await this.#removeBytes(keys).catch((error: unknown) => faults.push(error));
@@ -295,12 +289,12 @@ export class Files {
     if (faults.length > 0) throw faults[0];
   }
 
-  /** Keeps files that unended jobs have made or name: these may wait for longer than files are kept. */
-  async #keepInUse(): Promise<void> {
+  /** Deletes expired files, but those of jobs that are not done with them, however long these wait. */
+  async #deleteExpired(): Promise<void> {
     const { read } = this.#database;
-    const until = this.#clock.now() + lookAheadMs;
-    for (let after = { expires_at: this.#lookedTo, id: '' }; ; ) {
-      const page = await filesExpiring(read, after, until, filesReadMax);
+    const now = this.#clock.now();
+    for (let after = { expires_at: 0, id: '' }; ; ) {
+      const page = await filesExpiring(read, after, now + lookAheadMs, filesReadMax);
       const inUse = await amongInUse(
         read,
         page.map(({ id }) => id),
@@ -310,7 +304,7 @@ export class Files {
       if (last === undefined) break;
       after = last;
     }
-    this.#lookedTo = until;
+    await this.#deleteAll({ expiredAt: now }, () => false);
   }
 
   /**
@@ -444,14 +438,11 @@ export class Files {
     return findFetchedFile(this.#database.read, jobIds, url);
   }
 
-  /** Keeps a file that is used, now or at a later moment, for as long as a new one: to the day, or a tenth of that. */
-  async prolong(
-    { id, organization_id, expires_at, retention_days }: Expiring,
-    at = this.#clock.now(),
-  ): Promise<void> {
-    const retentionMs = this.#retentionOf(retention_days);
-    const until = at + retentionMs;
-    if (expires_at > until - Math.min(dayMs, retentionMs / 10)) return;
+  /** Keeps a file that is used for as long as a new one: to the day, or a tenth of that. */
+  async prolong(row: Expiring): Promise<void> {
+    const until = keptUntil(row, this.#clock.now(), this.#config.fileRetentionDays);
+    if (until === null) return;
+    const { id, organization_id } = row;
     await this.#database.write((tx) => prolongFiles(tx, organization_id, [id], until));
   }
 

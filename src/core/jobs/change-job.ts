@@ -8,6 +8,7 @@ import { invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { requireMoment } from '../../kernel/moment.ts';
 import { type Priority, priorities } from '../../kernel/priority.ts';
 import type { Context } from '../context/context.ts';
+import { keepNamedFiles } from '../files/named-files.ts';
 import { lookupOf, type SkillRegistry } from '../skills/registry.ts';
 import type { Places } from './gates/places.ts';
 import { findJob, type JobRow } from './jobs.store.ts';
@@ -39,7 +40,7 @@ async function refusal(tx: Transaction, { organization_id, id }: JobRow): Promis
 
 /** Throws `400` for an invalid change, `409 conflict` for a job that is not queued. */
 export async function changeJob(
-  { database, clock, queue }: Context,
+  { config, database, clock, queue }: Context,
   places: Places,
   job: JobRow,
   { run_at, priority: name }: JobChange,
@@ -58,6 +59,9 @@ export async function changeJob(
     const changed = await setRunAt(tx, { id: job.id, run_at: runAt });
     if (changed === undefined) throw await refusal(tx, job);
     await places.release(tx, [changed]);
+    const { organization_id, input } = job;
+    const use = { organization_id, input, run_at: runAt };
+    await keepNamedFiles(tx, use, config.fileRetentionDays);
     // The queue may know an earlier hint by the number of claims alone.
     tx.afterCommit(() => hintInTime(queue, changed, `${changed.epoch}-at${runAt}`, runAt, now));
   });

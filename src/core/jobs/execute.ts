@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import type { JobStatus } from '../../adapters/database/tables.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
-import type { Clock } from '../../kernel/clock.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { firstPriority } from '../../kernel/priority.ts';
@@ -25,7 +24,7 @@ import { findByIdempotencyKey } from './idempotency.store.ts';
 import { type IdempotencyKey, idempotencyMs } from './idempotency.ts';
 import { waitingBytesMax, waitingMax } from './in-conversation/conversation-gates.ts';
 import { jobKeyText, timingWith } from './job-keys/job-keys.ts';
-import { refuseTiming, type TimingNames, timesOf, timingText } from './timing.ts';
+import { refuseTiming, type TimingNames, timingText } from './timing.ts';
 import { timingNames } from './timing-headers.ts';
 
 /** A skill and an agent that a caller may use. */
@@ -196,8 +195,7 @@ export class Execution {
     names: TimingNames,
   ): Promise<void> {
     const named = filesOfInput(input, target.skill.taskField);
-    if (named.length > 0)
-      await keepFiles(this.#parts.files, work, named, inputField, this.#context.clock);
+    if (named.length > 0) await requireFiles(this.#parts.files, work, named, inputField);
     refusePassedOrPaused(work, target, this.#context, names);
   }
 
@@ -292,24 +290,19 @@ async function findConversation(
 }
 
 /**
- * Keeps the files that the run will use. Throws `400` for those that it could not use: neither ids of files of the organization and the user, nor urls. Whose
+ * Throws `400` for files that the run could not use: neither ids of files of the organization and the user, nor urls. Whose
  * conversation goes on is known once the request is accepted.
  */
-async function keepFiles(
+async function requireFiles(
   files: Files,
-  { organizationId, userId, isForUser, conversationId, timing = {} }: WorkRequest,
+  { organizationId, userId, isForUser, conversationId }: WorkRequest,
   named: readonly string[],
   inputField: string | undefined,
-  clock: Clock,
 ): Promise<void> {
   const user = isForUser === true ? userId : conversationId === undefined ? null : undefined;
   const usable = await files.usable(organizationId, user, named);
   const at = named.findIndex((name) => !(isId(name) ? usable.has(name) : isAddress(name)));
-  if (at === -1) {
-    const { run_at } = timesOf(timing, clock.now());
-    for (const row of usable.values()) await files.prolong(row, run_at);
-    return;
-  }
+  if (at === -1) return;
   const issue = isId(named[at] ?? '')
     ? 'is the id of no file that this task may use: it may be deleted, expired, or the file of another user'
     : 'must be the id of a file, or a url that begins with http:// or https://';
