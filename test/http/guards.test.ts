@@ -271,12 +271,17 @@ describe('an earlier message of a user', () => {
 
   test('that is older than the newest 50 and unjudged is left out with its answer', async () => {
     const thinker = await newGuarded([]);
-    world.provider.script(answering('An old answer.'));
-    const { conversation_id } = await thinker.task('An old question');
-    const on = { 'x-conversation-id': conversation_id };
-    const lines = Array.from({ length: 49 }, (_, n) => `Line ${n}`);
-    const more = { ...thinker.named, ...on, prefer: 'wait=30' };
-    await thinker.post(`/api/${play}`, saying(...lines), more);
+    const lines = Array.from({ length: 50 }, (_, n): Step => ({ message: ['user', `Line ${n}`] }));
+    const old: Step[] = [
+      { message: ['user', 'An old question'] },
+      { message: ['assistant', 'An old answer.'] },
+    ];
+    const { body } = await thinker.post(`/api/${play}`, acting(...old, ...lines), {
+      ...thinker.named,
+      prefer: 'wait=30',
+    });
+    const on = { 'x-conversation-id': body.conversation_id };
+    world.provider.script(answering('Fine.'));
     const log = linesFile();
     await guarded(thinker, watching('message', { log }));
     const before = soFar();
