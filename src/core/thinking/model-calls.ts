@@ -324,9 +324,10 @@ async function callOnce(
   renewMoment: () => Promise<void>,
 ): Promise<ModelTurn> {
   const { attempt, generation } = request;
-  const begun = { isAsked: false, renewMoment };
+  const begun = { isAsked: false };
   try {
-    return await recordAnswer(request, call, permitted, await stream(request, call, begun));
+    const answer = await stream(request, call, begun, renewMoment);
+    return await recordAnswer(request, call, permitted, answer);
   } catch (error) {
     if (!(begun.isAsked || error instanceof ModelError)) {
       await attempt.generations.endCall(call, notMade);
@@ -347,7 +348,8 @@ async function callOnce(
 async function stream(
   request: TurnRequest,
   call: BegunCall,
-  begun: { isAsked: boolean; renewMoment: () => Promise<void> },
+  begun: { isAsked: boolean },
+  renewMoment: () => Promise<void>,
 ): Promise<ModelAnswer> {
   const { attempt, generation, model, messages } = request;
   const settings = await settingsFor(attempt, model);
@@ -361,7 +363,7 @@ async function stream(
   try {
     return await withFiles(attempt, { messages, model, takesFiles, signal }, async (sent) => {
       // The budget, or the memory for files, may have held up the call since its moment.
-      await begun.renewMoment();
+      await renewMoment();
       begun.isAsked = true;
       return noted(attempt, model, settings, bookedTokens(call.expected, generation.output), () =>
         attempt.parts.models.call({ ...callOfTurn(request, way, sent, call.output), onText }),

@@ -30,29 +30,27 @@ export const usualOutput = 1_024;
 /** What clients read of a wait, without its end. */
 export const waitName = (provider: string, reason: PaceReason) => `${provider}: ${reason}`;
 
-type Asking = Pick<ActiveGeneration, 'attempt' | 'generation'>;
-
 /**
  * Waits for the moment of a call. Rejects with a ProviderBusyError where that is not near: another model may be asked
  * (`hasNext`), or the run has to wait for it. Returns what waits for another moment if this one has passed unused: calls
  * that something else has held up would begin all at once.
  */
 export async function awaitMoment(
-  asking: Asking,
+  active: ActiveGeneration,
   model: string,
   prompt: number,
   hasNext: boolean,
 ): Promise<() => Promise<void>> {
-  const { clock } = asking.attempt.parts.context;
-  await takeMoment(asking, model, prompt, hasNext);
+  const { clock } = active.attempt.parts.context;
+  await waitForMoment(active, model, prompt, hasNext);
   const at = clock.monotonic();
   return async () => {
-    if (clock.monotonic() - at > unusedMs) await takeMoment(asking, model, prompt, hasNext);
+    if (clock.monotonic() - at > unusedMs) await waitForMoment(active, model, prompt, hasNext);
   };
 }
 
-async function takeMoment(
-  { attempt, generation }: Asking,
+async function waitForMoment(
+  { attempt, generation }: ActiveGeneration,
   model: string,
   prompt: number,
   hasNext: boolean,
