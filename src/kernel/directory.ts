@@ -7,6 +7,7 @@ import {
   openSync,
   statSync,
 } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
@@ -44,12 +45,22 @@ export function keepPrivate(path: string): void {
   }
 }
 
-/** Flushes a file, or the entries of a directory, to disk. */
+/** Flushes a file, or the entries of a directory, to disk; the process waits. */
 export function syncToDisk(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** Flushes a file, or the entries of a directory, to disk, while the process goes on. */
+export async function flushToDisk(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }

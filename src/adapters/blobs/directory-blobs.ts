@@ -3,7 +3,7 @@ import { constants, createReadStream, existsSync, readdirSync, renameSync, rmSyn
 import { access, copyFile, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { makeDirectory } from '../../kernel/directory.ts';
+import { flushToDisk, makeDirectory } from '../../kernel/directory.ts';
 import type { BlobSource, Blobs } from './blobs.ts';
 
 /** Where the bytes of a data directory's files are. */
@@ -23,9 +23,9 @@ export class DirectoryBlobs implements Blobs {
   async put(key: string, { path }: BlobSource): Promise<void> {
     const file = join(this.#directory, key);
     makeDirectory(dirname(file));
-    await syncToDisk(path);
+    await flushToDisk(path);
     await rename(path, file);
-    await syncToDisk(dirname(file));
+    await flushToDisk(dirname(file));
   }
 
   async has(key: string): Promise<boolean> {
@@ -42,16 +42,6 @@ export class DirectoryBlobs implements Blobs {
   }
 
   async close(): Promise<void> {}
-}
-
-/** Flushes a file, or the entries of a directory, to disk, while the process goes on. */
-async function syncToDisk(path: string): Promise<void> {
-  const file = await open(path, 'r');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
 }
 
 /** Null where the file is gone. */
@@ -92,7 +82,7 @@ export async function copyBlobs(
       const mode = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
       const copy = copyFile(join(from, key), file, mode).then(() => true);
       if ((await unlessGone(copy)) === null) continue;
-      await syncToDisk(file);
+      await flushToDisk(file);
       copied += 1;
     }
     if (copied > 0) renameSync(partial, directory);

@@ -10,6 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { makeDirectory } from '../../kernel/directory.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { headBytes, mediaTypeOf } from '../../kernel/media-type.ts';
+import { TakenAmounts } from '../../kernel/taken-amounts.ts';
 import type { BlobSource } from './blobs.ts';
 
 export interface Spooled extends BlobSource {
@@ -26,8 +27,8 @@ export interface SpoolBounds {
 export class Spool {
   readonly directory: string;
   readonly #bounds: SpoolBounds;
-  readonly #waiting = new Map<string, number>();
-  #bytes = 0;
+  /** Bytes that wait. */
+  readonly #taken = new TakenAmounts();
 
   constructor(directory: string, bounds: SpoolBounds) {
     this.directory = directory;
@@ -63,25 +64,18 @@ export class Spool {
     } finally {
       // What stays is removed as stale.
       await rm(path, { force: true }).catch(() => {});
-      this.#add(organizationId, -taken);
+      this.#taken.add(organizationId, -taken);
     }
   }
 
   #take(organizationId: string, bytes: number): void {
     const { all, organization } = this.#bounds;
-    const own = (this.#waiting.get(organizationId) ?? 0) + bytes;
-    if (this.#bytes + bytes > all || own > organization) {
+    const own = this.#taken.of(organizationId) + bytes;
+    if (this.#taken.all + bytes > all || own > organization) {
       const message = 'Too many bytes of files are on their way (FILES_SPOOL_MAX_MB): try again';
       throw new PlatformError('service_unavailable', message, { retryAfter: 1 });
     }
-    this.#add(organizationId, bytes);
-  }
-
-  #add(organizationId: string, bytes: number): void {
-    const own = (this.#waiting.get(organizationId) ?? 0) + bytes;
-    this.#bytes += bytes;
-    if (own > 0) this.#waiting.set(organizationId, own);
-    else this.#waiting.delete(organizationId);
+    this.#taken.add(organizationId, bytes);
   }
 }
 

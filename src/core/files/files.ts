@@ -295,13 +295,13 @@ export class Files {
     const now = this.#clock.now();
     for (let after = { expires_at: 0, id: '' }; ; ) {
       const page = await filesExpiring(read, after, now + lookAheadMs, filesReadMax);
+      const last = page.at(-1);
+      if (last === undefined) break;
       const inUse = await amongInUse(
         read,
         page.map(({ id }) => id),
       );
       for (const row of page) if (inUse.has(row.id)) await this.prolong(row);
-      const last = page.at(-1);
-      if (last === undefined) break;
       after = last;
     }
     await this.#deleteAll({ expiredAt: now }, () => false);

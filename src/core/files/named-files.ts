@@ -5,8 +5,8 @@ import { type FileRow, findFiles, prolongFiles } from './files.store.ts';
 
 /** Ids of one input that count. */
 const idsMax = 1_000;
-/** In each id of a row, which is of version 7. */
-export const inIds = /-7[0-9a-f]{3}-/;
+/** In each id of a row, which is of version 7. Most inputs have none, and cost no more than this look. */
+const inIds = /-7[0-9a-f]{3}-/;
 const ids = /\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 
 export interface FilesUse {
@@ -23,6 +23,7 @@ export async function keepNamedFiles(
   { organization_id, input, run_at }: FilesUse,
   retentionDays: number,
 ): Promise<void> {
+  if (!inIds.test(input)) return;
   const named = new Set(
     input
       .matchAll(ids)

@@ -16,7 +16,7 @@ import type { Context } from '../context/context.ts';
 import { addMessages, beginConversations, continueConversation } from '../conversations/record.ts';
 import type { NewEvent } from '../events/events.ts';
 import { appendEventsOf } from '../events/outbox.ts';
-import { inIds, keepNamedFiles } from '../files/named-files.ts';
+import { keepNamedFiles } from '../files/named-files.ts';
 import {
   type Candidate,
   type Holder,
@@ -218,9 +218,7 @@ async function acceptAll(
   await keys.record(tx);
   const placed = await jobKeys?.record(tx, settler, context.queue);
   // Also those of inputs that earlier jobs of their keys get.
-  for (const job of made) {
-    if (inIds.test(job.input)) await keepNamedFiles(tx, job, context.config.fileRetentionDays);
-  }
+  for (const job of made) await keepNamedFiles(tx, job, context.config.fileRetentionDays);
   if (jobs.length === 0) return acceptances;
   const claimed = await admission.recordNew(tx, jobs, now, placed);
   for (const job of jobs) if (job.resumes !== null) await takeOverRecord(tx, job);

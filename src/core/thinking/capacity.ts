@@ -2,6 +2,7 @@
  * A capacity of which requests take amounts, such as bytes of memory. One organization has half of it at most, and of those
  * that wait the one that has least is next, so none keeps the others waiting.
  */
+import { TakenAmounts } from '../../kernel/taken-amounts.ts';
 import { stopped } from './thinking-error.ts';
 
 interface Waiting {
@@ -14,8 +15,7 @@ export class Capacity {
   readonly #max: number;
   readonly #share: number;
   readonly #waiting: Waiting[] = [];
-  readonly #takenBy = new Map<string, number>();
-  #taken = 0;
+  readonly #taken = new TakenAmounts();
 
   constructor(max: number) {
     this.#max = max;
@@ -44,7 +44,7 @@ export class Capacity {
     return () => {
       if (!isTaken) return;
       isTaken = false;
-      this.#add(organizationId, -amount);
+      this.#taken.add(organizationId, -amount);
       this.#beginNext();
     };
   }
@@ -52,9 +52,9 @@ export class Capacity {
   #beginNext(): void {
     for (;;) {
       const next = this.#next();
-      if (next === undefined || this.#taken + next.amount > this.#max) return;
+      if (next === undefined || this.#taken.all + next.amount > this.#max) return;
       this.#waiting.splice(this.#waiting.indexOf(next), 1);
-      this.#add(next.organizationId, next.amount);
+      this.#taken.add(next.organizationId, next.amount);
       next.taken.resolve();
     }
   }
@@ -65,19 +65,12 @@ export class Capacity {
     for (const one of this.#waiting) {
       if (!firsts.has(one.organizationId)) firsts.set(one.organizationId, one);
     }
-    const has = ({ organizationId }: Waiting) => this.#takenBy.get(organizationId) ?? 0;
+    const has = ({ organizationId }: Waiting) => this.#taken.of(organizationId);
     return [...firsts.values()]
       .filter((one) => has(one) + one.amount <= this.#share)
       .reduce<Waiting | undefined>(
         (least, one) => (least === undefined || has(one) < has(least) ? one : least),
         undefined,
       );
-  }
-
-  #add(organizationId: string, amount: number): void {
-    const left = (this.#takenBy.get(organizationId) ?? 0) + amount;
-    this.#taken += amount;
-    if (left > 0) this.#takenBy.set(organizationId, left);
-    else this.#takenBy.delete(organizationId);
   }
 }

@@ -9,7 +9,8 @@
  * one, and so on. After the last one all have a free place, and it begins. Then the next one is the oldest. No work holds a place
  * meanwhile and the order is one for all gates, so none of them waits for another in a circle.
  *
- * A run that has a place at the last gate may call a skill of an earlier one: that call gets the place: otherwise that run could not end.
+ * A run that has a place at the last gate may call a skill of an earlier one. That call gets the place;
+ * otherwise that run could not end.
  *
  * Gates leave their places one after the other, those of the fewest first (`gates.ts`), so that a gate that many share has no
  * place idle: it is the last one, and the work begins in its free place at once.

@@ -1,7 +1,7 @@
 /**
- * The pace of calls of one provider, or of one of its models, with one credential. A refusal begins a pause, and where the provider limits a rate it
- * teaches how many calls the provider takes; from then on each call gets a moment of its own. The learned rate rises
- * slowly while no call is refused, so it follows the provider. Pure: time and chance are arguments.
+ * The pace of calls of one provider, or of one of its models, with one credential. A refusal begins a pause, and where the
+ * provider limits a rate it teaches how many calls the provider takes; from then on each call gets a moment of its own. The
+ * learned rate rises slowly while no call is refused, so it follows the provider. Pure: time and chance are arguments.
  */
 import type { MinuteLimits } from '../../../adapters/models/providers.ts';
 import { delayAfter } from '../../../kernel/backoff.ts';
