@@ -4,6 +4,7 @@
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { headersFor, startProgram, temporaryDirectory } from '../../bench/server.ts';
 import { inspectorOf } from '../../test/support/inspector.ts';
@@ -14,6 +15,8 @@ const root = join(import.meta.dirname, '../..');
 /** Timers of the platform may run meanwhile, so the functions count that each of so many requests executes. */
 const samples = 9;
 const warmUps = 5;
+/** Milliseconds for what follows an answer, such as its line of the log and the release of the slot. */
+const afterMs = 50;
 
 export interface Executed {
   readonly functions: number;
@@ -71,10 +74,12 @@ export async function measureRequests(): Promise<RequestMeasures> {
 
 async function inEach(inspector: Connection, request: () => Promise<void>): Promise<Executed> {
   for (let i = 0; i < warmUps; i += 1) await request();
+  await pause(afterMs);
   let executed: ReadonlySet<string> | undefined;
   for (let i = 0; i < samples; i += 1) {
     await inspector.executed();
     await request();
+    await pause(afterMs);
     const now = await inspector.executed();
     executed = executed === undefined ? now : executed.intersection(now);
   }
