@@ -75,6 +75,12 @@ function textType(start: string, name: string): string {
   return textEndings[ending] ?? 'text/plain';
 }
 
+/** Pictures that browsers show and, but for AVIF, models see. */
+export const isPicture = (type: string) => /^image\/(?:png|jpeg|gif|webp|avif)$/.test(type);
+
+/** Whether models see a picture of the type. */
+export const isSeenPicture = (type: string) => isPicture(type) && type !== 'image/avif';
+
 /** Whether a file of the type is text that a reader may be shown as it is. */
 export const isTextType = (type: string) =>
   type.startsWith('text/') || /^application\/(?:json|xml)$/.test(type) || type === 'image/svg+xml';

@@ -132,10 +132,6 @@ function objectIn(input: string): Json | null {
   return isObject(value) && jsonTextFault(input) === null ? value : null;
 }
 
-/** Whether a file is sent as a picture; else it is a PDF. */
-export const isPicture = ({ mediaType }: Pick<FileContent, 'mediaType'>) =>
-  mediaType.startsWith('image/');
-
 export const dataUrl = ({ mediaType, base64 }: FileContent) => `data:${mediaType};base64,${base64}`;
 
 export function acceptableName(name: string): string {

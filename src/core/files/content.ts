@@ -1,11 +1,9 @@
 /** How bytes of strangers are served: as nothing that a browser runs. */
-import { isTextType, unknownType } from '../../kernel/media-type.ts';
+import { isPicture, isTextType, unknownType } from '../../kernel/media-type.ts';
 
-/** Types that a browser only shows or plays. */
-const shown = /^(?:image\/(?:png|jpeg|gif|webp|avif)|audio\/.+|video\/.+)$/;
-
-/** Whether a browser may show the file in its place; it saves every other. */
-export const isShownInline = (mediaType: string) => shown.test(mediaType);
+/** Whether a browser may show or play the file in its place; it saves every other. */
+export const isShownInline = (mediaType: string) =>
+  isPicture(mediaType) || /^(?:audio|video)\/./.test(mediaType);
 
 /** The media type with which a file is served. */
 export function servedType(mediaType: string): string {

@@ -7,7 +7,7 @@ import { speaksPdf } from '../../adapters/models/providers.ts';
 import { sizeOfText, tokensOfSize } from '../../adapters/models/text-size.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
-import { isTextType } from '../../kernel/media-type.ts';
+import { isSeenPicture, isTextType } from '../../kernel/media-type.ts';
 import type { FileRow } from '../files/files.ts';
 import { filesNamedIn } from '../files/references.ts';
 import { log, settingsFor, type ThinkingAttempt, userOf } from './attempt.ts';
@@ -27,12 +27,6 @@ import { ThinkingError } from './thinking-error.ts';
 const textBytesMax = 1024 * 1024;
 /** Tokens of a page of a PDF that is sent as it is, beside the page's text: the most that providers count. */
 const pageTokens = 3_000;
-const pictureTypes: ReadonlySet<string> = new Set([
-  'image/png',
-  'image/jpeg',
-  'image/gif',
-  'image/webp',
-]);
 
 /** What a message is made of: whose files, which models have to read it. */
 export interface AttachingTo {
@@ -76,7 +70,7 @@ async function asSent(
       texts.push(row);
       continue;
     }
-    const isSent = pictureTypes.has(row.media_type) || (row.media_type === pdf && takesPdf);
+    const isSent = isSeenPicture(row.media_type) || (row.media_type === pdf && takesPdf);
     const hasRoom = isSent && bytes + Number(row.bytes) <= sentBytesMax;
     const tokens = hasRoom ? await tokensOf(attempt, row, to) : 0;
     if (tokens > 0) {
@@ -181,7 +175,7 @@ async function readDocument(attempt: ThinkingAttempt, row: FileRow, signal: Abor
   if (row.tokens !== null && Number(row.tokens) === 0) return { fault: 'it is broken' };
   const isReadable =
     isTextType(row.media_type) || row.media_type === pdf || /wordprocessing/.test(row.media_type);
-  if (pictureTypes.has(row.media_type)) return { fault: 'it is larger than models are sent' };
+  if (isSeenPicture(row.media_type)) return { fault: 'it is larger than models are sent' };
   if (!isReadable) return { fault: `models are sent no ${row.media_type}` };
   if (Number(row.bytes) > documentBytesMax) return { fault: 'it is larger than 20 MiB' };
   const { fileBytes, documents } = attempt.parts;

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import type { AssistantMessage, MadeFile, ModelAnswer } from '../../adapters/models/model.ts';
 import { PlatformError } from '../../kernel/errors.ts';
-import { headBytes, mediaTypeOf } from '../../kernel/media-type.ts';
+import { headBytes, isPicture, mediaTypeOf } from '../../kernel/media-type.ts';
 import type { SkillFile } from '../skills/definition.ts';
 import { log, report, type ThinkingAttempt, userOf } from './attempt.ts';
 import { cutText } from './dialogue.ts';
@@ -67,7 +67,7 @@ async function keep(
 
 function endingOf(bytes: Buffer): string {
   const type = mediaTypeOf(bytes.subarray(0, headBytes), false, '');
-  return /^image\/(png|jpeg|gif|webp|avif)$/.exec(type)?.[1] ?? 'bin';
+  return isPicture(type) ? type.slice('image/'.length) : 'bin';
 }
 
 /** Reports an answer to the clients that follow the job, with the pictures that it has. */

@@ -8,7 +8,7 @@ import type { FileRow, Files } from '../../core/files/files.ts';
 import { filesNamedIn } from '../../core/files/references.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { isObject } from '../../kernel/json.ts';
-import { isTextType } from '../../kernel/media-type.ts';
+import { isPicture, isTextType } from '../../kernel/media-type.ts';
 import type { EndedJob } from './results.ts';
 
 /** Bytes of a file in a block, and of all files in one result. */
@@ -53,8 +53,7 @@ export class ResultFiles {
       const bytes = await buffer(await this.#files.open(row));
       const { media_type: mimeType } = row;
       const data = bytes.toString('base64');
-      if (/^image\/(?:png|jpeg|gif|webp|avif)$/.test(mimeType))
-        return { type: 'image', data, mimeType };
+      if (isPicture(mimeType)) return { type: 'image', data, mimeType };
       if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType };
       const about = { uri: this.#addressOf(row), mimeType };
       const isText = isTextType(mimeType);

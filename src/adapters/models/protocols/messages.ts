@@ -1,11 +1,11 @@
 /** Messages: Anthropic's protocol, which gateways and some local servers speak, too. */
 import { type Json, objectOf } from '../../../kernel/json.ts';
+import { isPicture } from '../../../kernel/media-type.ts';
 import type { AssistantMessage, DialogueMessage, FileContent, ModelCall } from '../model.ts';
 import {
   acceptableId,
   acceptableInput,
   acceptableName,
-  isPicture,
   spokenPartsOf,
   spokenText,
   type Turn,
@@ -78,7 +78,7 @@ function inputBlocksOf(message: Exclude<DialogueMessage, AssistantMessage>): Jso
 
 function fileOf(file: FileContent): Json {
   const source = { type: 'base64', media_type: file.mediaType, data: file.base64 };
-  return isPicture(file)
+  return isPicture(file.mediaType)
     ? { type: 'image', source }
     : { type: 'document', source, title: file.name };
 }

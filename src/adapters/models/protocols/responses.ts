@@ -3,6 +3,7 @@
  * is stored at the provider: reasoning comes encrypted, and goes back with the calls of tools that it led to.
  */
 import { type Json, objectOf } from '../../../kernel/json.ts';
+import { isPicture } from '../../../kernel/media-type.ts';
 import type { AssistantMessage, ModelCall, UserMessage } from '../model.ts';
 import {
   acceptableId,
@@ -10,7 +11,6 @@ import {
   acceptableName,
   boundedId,
   dataUrl,
-  isPicture,
   partsOfTurn,
   type TurnPart,
 } from '../prompt.ts';
@@ -79,7 +79,7 @@ function contentOf({ text, contents = [] }: UserMessage): string | Json[] {
   if (contents.length === 0) return text;
   const files = contents.map(
     (file): Json =>
-      isPicture(file)
+      isPicture(file.mediaType)
         ? { type: 'input_image', image_url: dataUrl(file), detail: 'auto' }
         : { type: 'input_file', filename: file.name, file_data: dataUrl(file) },
   );
