@@ -231,10 +231,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
         ? { toolCalls: [{ name: 'agent__tides', input: { task: 'When?' } }] }
         : { text: 'At noon.' },
     );
+    const { id } = await api('POST', '/api/files?name=tides.json', { low: '6:00' });
     const { body: job } = await world.platform.run(
       world.key,
       'agent/v1.0/run-task',
-      { task: 'When is the water high?' },
+      { task: 'When is the water high?', files: [id] },
       { 'x-agent-id': 'pilot' },
     );
     expect(job.status).toBe('completed');
@@ -250,6 +251,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
       .click();
     expect(await trace.getByRole('row').count()).toBe(rows - 2);
     await trace.getByRole('button', { name: /^Show the steps below openai/ }).click();
+    await trace.getByRole('button', { name: 'openai/test', exact: true }).first().click();
+    await page().getByText('tides.json as its text').waitFor();
     await trace.getByRole('button', { name: 'agent/tides', exact: true }).last().click();
     await page().getByRole('button', { name: 'Show the steps of this job' }).click();
     const started = page().getByRole('table', { name: 'Timeline of a job that it started' });

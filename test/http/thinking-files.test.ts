@@ -75,6 +75,13 @@ async function tokensOf(id: string): Promise<number> {
   return Number(row.tokens ?? -1);
 }
 
+const asItIs = { as: 'file', reason: null };
+/** How the calls of a job gave their models files, by the steps of the calls. */
+async function givenIn(thinker: Thinker, job: { job_id: string }) {
+  const steps = await thinker.steps(job.job_id);
+  return steps.filter(({ kind }) => kind === 'model').map(({ files }) => files);
+}
+
 const lastBody = () => world.provider.requests.at(-1)?.body;
 const lastContent = () => lastBody().messages.at(-1).content;
 
@@ -108,11 +115,14 @@ describe('a picture', () => {
     await thinker.task('And what colour?', {}, on);
     const [seen] = lastBody().messages.filter(({ role }: { role: string }) => role === 'user');
     await thinker.delete(`/api/files/${id}`);
-    await thinker.task('And how large?', {}, on);
+    const last = await thinker.task('And how large?', {}, on);
     const [gone] = lastBody().messages.filter(({ role }: { role: string }) => role === 'user');
 
     expect(seen.content[0]).toEqual({ type: 'image_url', image_url: { url: dataUrl } });
-    expect(gone.content).toBe(`[The file ${id} is not there any more.]\n\nWhat is it?`);
+    expect(gone.content).toBe(`[The file "${id}" is not there any more.]\n\nWhat is it?`);
+    expect(await givenIn(thinker, first)).toEqual([[{ id, name: 'harbour.png', ...asItIs }]]);
+    const reason = `The file "${id}" is not there any more.`;
+    expect(await givenIn(thinker, last)).toEqual([[{ id, name: id, as: 'note', reason }]]);
   });
 
   test('is kept for as long after a task that begins later as after one that begins now', async () => {
@@ -163,6 +173,10 @@ describe('a picture', () => {
       }),
     );
     expect(lastContent()).toBe('[openai/blind cannot see the file "harbour.png"]\n\nWhat is it?');
+    const reason = 'openai/blind cannot see the file "harbour.png"';
+    expect(await givenIn(thinker, job)).toEqual([
+      [{ id, name: 'harbour.png', as: 'note', reason }],
+    ]);
   });
 
   test('that its provider refuses is told in words, and the conversation goes on', async () => {
@@ -173,6 +187,7 @@ describe('a picture', () => {
     const job = await give(thinker, 'What is it?', [id]);
 
     expect(job).toMatchObject({ status: 'completed', output: { answer: 'I see nothing.' } });
+    expect(await givenIn(thinker, job)).toMatchObject([[{ as: 'file' }], [{ as: 'note' }]]);
     expect(lastContent()).toMatch(
       /^\[openai\/\S+ cannot see the file "broken.png"\]\n\nWhat is it\?$/,
     );
@@ -242,6 +257,8 @@ describe('a PDF', () => {
     );
     const events = await (await thinker.follow(job.job_id)).ended;
     expect(JSON.stringify(events)).toContain('is sent as its text');
+    const given = { id, name: 'report.pdf', as: 'text', reason: null };
+    expect(await givenIn(thinker, job)).toEqual([[given]]);
   });
 });
 
@@ -277,6 +294,9 @@ describe('other files', () => {
     expect(lastContent()).toContain(
       '[The file "noise" cannot be read: models are sent no application/octet-stream]',
     );
+    const reason = 'The file "noise" cannot be read: models are sent no application/octet-stream';
+    const [[, noise]] = await givenIn(thinker, job);
+    expect(noise).toEqual({ id: files[1], name: 'noise', as: 'note', reason });
   });
 });
 
@@ -525,10 +545,17 @@ describe('a tool that names files in its output', () => {
     const thinker = await newThinker(world.platform, { skills: ['*'], model: 'openai/blind' });
     world.provider.script(keeping(put('harbour.png', png), put('a.txt', Buffer.from('Low tide.'))));
 
-    await thinker.task('Draw it.');
+    const job = await thinker.task('Draw it.');
 
     const result = lastBody().messages.at(-1);
     expect(result.role).toBe('tool');
+    expect(await givenIn(thinker, job)).toMatchObject([
+      null,
+      [
+        { name: 'a.txt', as: 'text', reason: null },
+        { name: 'harbour.png', as: 'note' },
+      ],
+    ]);
     expect(result.content).toContain('The file "a.txt":\n<file>\nLow tide.\n</file>');
     expect(result.content).toContain('[openai/blind cannot see the file "harbour.png"]');
   });

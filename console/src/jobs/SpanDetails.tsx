@@ -43,7 +43,9 @@ export function SpanDetails({
           to !== null && !isMoment(span) && ['Duration', durationText(to - from)],
           dueAt !== undefined && ['Due', exact(dueAt)],
           outcome !== '' && ['Outcome', outcome],
-          ...(step === undefined ? [] : [...waitFacts(step), ...guardFacts(step)]),
+          ...(step === undefined
+            ? []
+            : [...waitFacts(step), ...guardFacts(step), ...fileFacts(step)]),
           step !== undefined && ['Step', numberOf(step)],
           step?.parent_step_id != null && ['Asked for by', `step ${step.parent_step_id}`],
           (step?.kind === 'model' || step?.kind === 'summary') && ['Tokens', tokensText(step)],
@@ -105,6 +107,15 @@ function guardFacts({ guard }: JobStep): [string, ReactNode][] {
 
 const judged = { message: "the user's message", tool_result: 'a result', answer: 'the answer' };
 const verdicts = { pass: 'passed', replace: 'replaced', refuse: 'refused' };
+
+/** How the model was given files. */
+function fileFacts({ files }: JobStep): [string, ReactNode][] {
+  if (files === null) return [];
+  const given = files.map(({ id, name, as, reason }) => (
+    <div key={id ?? name}>{reason ?? `${name} ${as === 'text' ? 'as its text' : 'as it is'}`}</div>
+  ));
+  return [['Files', given]];
+}
 
 /** What a wait waits for, with a link. */
 function waitFacts({ waits_for }: JobStep): [string, ReactNode][] {

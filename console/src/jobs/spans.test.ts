@@ -71,6 +71,7 @@ function step(number: number, from: number, fields: Partial<JobStep> = {}): JobS
       price: null,
       rule: null,
       guard: null,
+      files: null,
     },
     ...{ started_at: at(from), finished_at: at(from + 5), duration_ms: 5 },
     ...fields,

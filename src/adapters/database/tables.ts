@@ -572,6 +572,8 @@ export interface JobStepsTable {
   rule: Generated<string | null>;
   /** Of a guard, JSON: what it has decided about which text; null while it has not. */
   guard: Generated<string | null>;
+  /** Of a call of a model, JSON: how it gave the model the files of its messages; null without any. */
+  files: Generated<string | null>;
   /** When a wait ends by itself; null for other kinds. */
   due_at: Generated<number | null>;
   /** The attempt in which a step of code last ended, or a call of a model began; null for other kinds. */

@@ -87,6 +87,17 @@ export interface ToolMessage {
   readonly whole?: { readonly job: string; readonly step: number; readonly characters: number };
   /** Files that the output names. A call has them in a message of the user after the results. */
   readonly files?: readonly AttachedFile[];
+  readonly worded?: readonly GivenFile[];
+}
+
+/** How a model is given a file: as it is, as its text, or as a note that says why neither. */
+export interface GivenFile {
+  /** Null where nothing is known of it but its name. */
+  readonly id: string | null;
+  readonly name: string;
+  readonly as: 'file' | 'text' | 'note';
+  /** What a note says, or why of a text the beginning alone is given; else null. */
+  readonly reason: string | null;
 }
 
 /** A picture or a PDF that a message of the user, or the result of a tool, is about. */
@@ -113,6 +124,8 @@ export interface UserMessage {
   readonly role: 'user';
   readonly text: string;
   readonly files?: readonly AttachedFile[];
+  /** Files that the text has in words. */
+  readonly worded?: readonly GivenFile[];
   /** Of `files`, in a call alone. */
   readonly contents?: readonly FileContent[];
 }

@@ -42,6 +42,7 @@ const stepExample = {
   price: null,
   rule: null,
   guard: null,
+  files: null,
   waits_for: null,
   prompt: null,
   due_at: null,
@@ -98,6 +99,22 @@ const WaitedFor = Type.Object(
     }),
   },
   { title: 'WaitedFor', examples: [{ event: 'order.paid', key: '4711' }] },
+);
+
+const StepFile = Type.Object(
+  {
+    id: { ...Nullable(Id), description: 'Null of a url whose file is gone.' },
+    name: Type.String(),
+    as: {
+      ...Words(['file', 'text', 'note']),
+      description: 'As it is, as its text, or as a line that says why it is neither.',
+    },
+    reason: {
+      ...Nullable(Type.String()),
+      description: 'What that line says, or that only the beginning of a text was sent; else null.',
+    },
+  },
+  { title: 'GivenFile' },
 );
 
 /**
@@ -171,6 +188,11 @@ export const JobStep = Type.Object(
         }),
       ),
       description: 'Of a guard: which text it judged, and what it decided; null while it has not.',
+    },
+    files: {
+      ...Nullable(Type.Array(StepFile)),
+      description:
+        'Of a call of a model: how it gave the model the files of its messages, the last 40; null without any.',
     },
     waits_for: {
       ...Nullable(WaitedFor),

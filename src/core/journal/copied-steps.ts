@@ -12,11 +12,11 @@ export async function copyEndedSteps(tx: Transaction, from: string, to: string):
   await sql`
     insert into job_steps (
       job_id, n, epoch, generation, parent, turn, kind, name, call_id, status, error, message_id, memory, result,
-      digest, guard, rule, due_at, seen_to, told, prompt_tokens, completion_tokens, cost, started_at, finished_at
+      digest, guard, rule, files, due_at, seen_to, told, prompt_tokens, completion_tokens, cost, started_at, finished_at
     )
     select
       cast(${to} as text), n, 1, generation, parent, turn, kind, name, call_id, status, error, message_id, memory, result,
-      digest, guard, rule, due_at, seen_to, told,
+      digest, guard, rule, files, due_at, seen_to, told,
       case when kind = 'model' then 0 end, case when kind = 'model' then 0 end, case when kind = 'model' then 0 end,
       started_at, finished_at
     from job_steps

@@ -50,6 +50,7 @@ export interface EndedStep
     | 'told'
     | 'rule'
     | 'guard'
+    | 'files'
   > {
   status: Exclude<StepStatus, 'active' | 'waiting'>;
 }
@@ -350,7 +351,7 @@ const listedColumns = [
   ...(['message_id', 'prompt_tokens', 'completion_tokens', 'started_at', 'finished_at'] as const),
   ...(['cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const),
   ...(['estimated', 'cost', 'estimated_cost', 'price', 'due_at', 'rule'] as const),
-  ...(['guard', 'attempt'] as const),
+  ...(['guard', 'files', 'attempt'] as const),
 ] as const;
 export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 

@@ -2,6 +2,7 @@
 
 import type { Database, Handle, Transaction } from '../../adapters/database/database.ts';
 import type { ApprovalStatus, JobStatus, StepKind } from '../../adapters/database/tables.ts';
+import type { GivenFile } from '../../adapters/models/model.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { usdOf, usdOrNull } from '../../kernel/money.ts';
 import type { GuardVerdict } from '../agents/guards.ts';
@@ -132,7 +133,8 @@ function ruleBody({ rule, then, message }: RuleDecision) {
 
 function stepBody(row: ListedStep, waitsFor: WaitedFor | null, prompt: ShownPromptState | null) {
   const { n, parent, generation, error, due_at, started_at, finished_at, ...more } = row;
-  const { estimated, cost, estimated_cost, price, rule, guard, attempt: _, ...listed } = more;
+  const { estimated, cost, estimated_cost, price, rule, guard, files, ...rest } = more;
+  const { attempt: _, ...listed } = rest;
   const isThought = thoughtKinds.has(row.kind);
   return {
     step: n,
@@ -148,6 +150,7 @@ function stepBody(row: ListedStep, waitsFor: WaitedFor | null, prompt: ShownProm
     error: error === null ? null : (JSON.parse(error) as StepError),
     rule: rule === null ? null : ruleBody(JSON.parse(rule) as RuleDecision),
     guard: guard === null ? null : (JSON.parse(guard) as GuardVerdict),
+    files: files === null ? null : (JSON.parse(files) as GivenFile[]),
     waits_for: waitsFor,
     prompt,
     due_at: timestampOrNull(due_at),

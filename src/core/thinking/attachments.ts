@@ -2,7 +2,7 @@
  * The files that a task names, as a model is sent them: pictures and PDF as they are where it takes them, every other
  * document as its text. A message keeps the ids of the files; the bytes are read for a call and dropped after it.
  */
-import type { AttachedFile, UserMessage } from '../../adapters/models/model.ts';
+import type { AttachedFile, GivenFile, UserMessage } from '../../adapters/models/model.ts';
 import { speaksPdf } from '../../adapters/models/providers.ts';
 import { sizeOfText, tokensOfSize } from '../../adapters/models/text-size.ts';
 import { notFound, PlatformError } from '../../kernel/errors.ts';
@@ -22,11 +22,14 @@ import { isGone, readUpTo, sentBytesMax } from './files-of-calls.ts';
 import { pictureTokens } from './message-files.ts';
 import { quoted } from './quoted.ts';
 import { ThinkingError } from './thinking-error.ts';
+import { type NamedFiles, noFiles } from './tool-results.ts';
 
 /** Bytes of a text that are read. */
 const textBytesMax = 1024 * 1024;
 /** Tokens of a page of a PDF that is sent as it is, beside the page's text: the most that providers count. */
 const pageTokens = 3_000;
+/** Characters of the reason for a note. */
+const reasonMax = 300;
 
 /** What a message is made of: whose files, which models have to read it. */
 export interface AttachingTo {
@@ -49,25 +52,28 @@ export async function attached(
   to: AttachingTo,
 ): Promise<UserMessage> {
   if (names.length === 0) return { role: 'user', text };
-  const rows: (FileRow | string)[] = [];
+  const rows: (FileRow | GivenFile)[] = [];
   for (const name of names) rows.push(await fileOf(attempt, name, to));
-  const { texts, files } = await asSent(attempt, rows, to);
-  return { role: 'user', text: [...texts, text].join('\n\n'), ...(files.length > 0 && { files }) };
+  const { texts, worded, files } = await asSent(attempt, rows, to);
+  const made = { role: 'user', text: [...texts, text].join('\n\n'), worded } as const;
+  return files.length > 0 ? { ...made, files } : made;
 }
 
-/** Files as they are, and the texts of others; a text in place of a file is a note. */
+/** Files as they are, and others in words; of a file that is gone there is the note alone. */
 async function asSent(
   attempt: ThinkingAttempt,
-  rows: readonly (FileRow | string)[],
+  rows: readonly (FileRow | GivenFile)[],
   to: AttachingTo,
-): Promise<{ readonly texts: string[]; readonly files: AttachedFile[] }> {
+): Promise<NamedFiles> {
   const takesPdf = await takePdf(attempt, to.models);
   const texts: string[] = [];
+  const worded: GivenFile[] = [];
   const files: AttachedFile[] = [];
   let bytes = 0;
   for (const row of rows) {
-    if (typeof row === 'string') {
-      texts.push(row);
+    if ('as' in row) {
+      texts.push(`[${row.reason}]`);
+      worded.push(row);
       continue;
     }
     const isSent = isSeenPicture(row.media_type) || (row.media_type === pdf && takesPdf);
@@ -76,15 +82,24 @@ async function asSent(
     if (tokens > 0) {
       bytes += Number(row.bytes);
       files.push({ id: row.id, name: row.name, mediaType: row.media_type, tokens });
-    } else texts.push(await asText(attempt, row, to));
+      continue;
+    }
+    const { text, reason } = await asText(attempt, row, to);
+    const as = text === null ? 'note' : 'text';
+    texts.push(text ?? `[${reason}]`);
+    worded.push({ id: row.id, name: row.name, as, reason });
   }
-  return { texts, files };
+  return { texts, worded, files };
 }
 
 /** The files that the output of a tool names, as its model is sent them. Names of files that are not there are left alone. */
-export async function namedIn(attempt: ThinkingAttempt, output: unknown, to: AttachingTo) {
+export async function namedIn(
+  attempt: ThinkingAttempt,
+  output: unknown,
+  to: AttachingTo,
+): Promise<NamedFiles> {
   const ids = filesNamedIn(output);
-  if (ids.length === 0) return { texts: [], files: [] };
+  if (ids.length === 0) return noFiles;
   const { parts, run } = attempt;
   const rows = await parts.files.usable(run.job.organization_id, userOf(attempt), ids);
   const named = ids.flatMap((id) => rows.get(id) ?? []);
@@ -102,18 +117,18 @@ async function takePdf(attempt: ThinkingAttempt, models: readonly string[]): Pro
   return true;
 }
 
-/** The file of a name; a note where it is gone. */
+/** The file of a name; how it is given where it is gone. */
 async function fileOf(
   attempt: ThinkingAttempt,
   name: string,
   { earlierJob, isAnswered = false, signal }: AttachingTo,
-): Promise<FileRow | string> {
+): Promise<FileRow | GivenFile> {
   const { parts, run } = attempt;
   const { organization_id } = run.job;
   if (!isId(name)) {
     return earlierJob === undefined
       ? await fetchFile(attempt, name, signal)
-      : ((await fetchedBefore(attempt, name, earlierJob)) ?? isGone(name));
+      : ((await fetchedBefore(attempt, name, earlierJob)) ?? gone(name));
   }
   try {
     const [row] = await parts.files.ofRequest(organization_id, userOf(attempt), [name]);
@@ -121,9 +136,13 @@ async function fileOf(
     return row;
   } catch (error) {
     if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
-    if (earlierJob !== undefined || isAnswered) return `[The file ${name} is not there any more.]`;
+    if (earlierJob !== undefined || isAnswered) return { ...gone(name), id: name };
     throw new ThinkingError('skill_execution_failed', `There is no file ${name} for this task`);
   }
+}
+
+function gone(name: string): GivenFile {
+  return { id: null, name, as: 'note', reason: isGone(name) };
 }
 
 /** The file that an earlier job has fetched from a url. */
@@ -132,27 +151,37 @@ async function fetchedBefore({ parts, run }: ThinkingAttempt, url: string, jobId
   return row?.organization_id === run.job.organization_id ? row : undefined;
 }
 
-/** A file as text between marks, which say that it is data; a note for one that cannot be read. */
-async function asText(attempt: ThinkingAttempt, row: FileRow, to: AttachingTo): Promise<string> {
+/** A file as text between marks, which say that it is data; null for one that cannot be read, with the reason. */
+async function asText(
+  attempt: ThinkingAttempt,
+  row: FileRow,
+  to: AttachingTo,
+): Promise<{ readonly text: string | null; readonly reason: string | null }> {
   const called = JSON.stringify(row.name);
   if (isPlainText(row.media_type)) {
     const bytes = await readUpTo(attempt, row, textBytesMax);
-    if (bytes === null) return isGone(row.name);
+    if (bytes === null) return { text: null, reason: isGone(row.name) };
     const whole = new TextDecoder().decode(bytes, { stream: true });
     const text = whole.slice(0, charactersMax).toWellFormed();
     const isCut = text.length < whole.length || bytes.length < Number(row.bytes);
-    if (isCut) log(attempt, `Of the file ${called} only its beginning is sent`);
-    return `The file ${called}${isCut ? ' (its beginning)' : ''}:\n${quoted(text, 'file')}`;
+    const reason = isCut ? beginningOf(called) : null;
+    if (reason !== null) log(attempt, reason);
+    const start = isCut ? ' (its beginning)' : '';
+    return { text: `The file ${called}${start}:\n${quoted(text, 'file')}`, reason };
   }
   const read = await textOf(attempt, row, to);
   if ('fault' in read) {
     log(attempt, `The file ${called} is left out: ${read.fault}`);
-    return `[The file ${called} cannot be read: ${read.fault}]`;
+    const reason = `The file ${called} cannot be read: ${read.fault}`;
+    return { text: null, reason: reason.slice(0, reasonMax).toWellFormed() };
   }
   log(attempt, `The file ${called} is sent as its text`);
-  const cut = read.truncated ? ' (its beginning)' : '';
-  return `The text of the file ${called}${cut}:\n${quoted(read.text, 'file')}`;
+  const start = read.truncated ? ' (its beginning)' : '';
+  const text = `The text of the file ${called}${start}:\n${quoted(read.text, 'file')}`;
+  return { text, reason: read.truncated ? beginningOf(called) : null };
 }
+
+const beginningOf = (called: string) => `Of the file ${called} only its beginning is sent`;
 
 /** Whether its bytes are what a reader reads; a page has marks. */
 const isPlainText = (type: string) =>

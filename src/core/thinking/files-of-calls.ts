@@ -3,15 +3,22 @@
  * answers and results of tools are in a message of the user after them, because providers differ in what these may have. A file that is
  * gone, or for which the call has no room, is a line of text.
  */
-import type { AttachedFile, DialogueMessage, FileContent } from '../../adapters/models/model.ts';
+import type {
+  AttachedFile,
+  DialogueMessage,
+  FileContent,
+  GivenFile,
+} from '../../adapters/models/model.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { FileRow } from '../files/files.ts';
 import { type ThinkingAttempt, userOf } from './attempt.ts';
-import { filesIn, inWords } from './message-files.ts';
+import { filesIn, givenWith, inWords } from './message-files.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 /** Bytes of all files of one call: providers take some 20 MB in a request. */
 export const sentBytesMax = 14 * 1024 * 1024;
+/** The files of a call that its step names, the last ones. */
+const givenMax = 40;
 
 /** What is sent in a call, and to which model. */
 interface FilesOfCall {
@@ -69,23 +76,51 @@ export async function withFileNames(
   return withGiven(messages, rows, contents);
 }
 
+/** How a call gives its model the files of its messages; null where they have none. */
+export async function givenFiles(
+  attempt: ThinkingAttempt,
+  { messages, model, takesFiles }: Omit<FilesOfCall, 'signal'>,
+): Promise<readonly GivenFile[] | null> {
+  const isAsked = takesFiles && messages.some(hasFiles);
+  const rows = isAsked ? await usableRows(attempt, messages) : new Map<string, FileRow>();
+  const sent = isAsked ? sentWithin(messages, rows).sent : null;
+  const given = new Map<string, GivenFile>();
+  for (const message of messages) {
+    const worded = message.role === 'assistant' ? [] : (message.worded ?? []);
+    for (const one of worded) given.set(one.id ?? one.name, one);
+    for (const file of filesIn(message)) {
+      const note = sent === null ? cannotSee(model, file) : noteWithin(rows, sent, file);
+      given.set(file.id, givenWith(file, note));
+    }
+  }
+  return given.size === 0 ? null : [...given.values()].slice(-givenMax);
+}
+
+/** Why a file is not sent; null of one that is. */
+function noteWithin(
+  rows: ReadonlyMap<string, FileRow>,
+  sent: ReadonlyMap<string, unknown>,
+  { id, name }: AttachedFile,
+): string | null {
+  if (sent.has(id)) return null;
+  return rows.has(id) ? noRoom(name) : isGone(name);
+}
+
 /** The messages with the contents of those of their files that are sent; the others are lines of text. */
 function withGiven(
   messages: readonly DialogueMessage[],
   rows: ReadonlyMap<string, FileRow>,
   contents: ReadonlyMap<string, FileContent>,
 ): DialogueMessage[] {
-  const note = ({ id, name }: AttachedFile) => {
-    if (contents.has(id)) return null;
-    return rows.has(id) ? noRoom(name) : isGone(name);
-  };
+  const note = (file: AttachedFile) => noteWithin(rows, contents, file);
   return withShownFiles(
     messages.map((one) => withContents(inWords(one, note), contents)),
     contents,
   );
 }
 
-const hasFiles = (message: DialogueMessage) => filesIn(message).length > 0;
+/** Whether a message has files that its text does not have in words. */
+export const hasFiles = (message: DialogueMessage) => filesIn(message).length > 0;
 
 /** The rows of the files of messages that the job may use, by id. */
 function usableRows(attempt: ThinkingAttempt, messages: readonly DialogueMessage[]) {
@@ -96,14 +131,14 @@ function usableRows(attempt: ThinkingAttempt, messages: readonly DialogueMessage
 
 /** The messages for a model that sees no files. */
 const withoutFiles = (messages: readonly DialogueMessage[], model: string) =>
-  messages.map((one) => inWords(one, (file) => `[${cannotSee(model, file)}]`));
+  messages.map((one) => inWords(one, (file) => cannotSee(model, file)));
 
 /** What is said of a file that a model does not see. */
 export const cannotSee = (model: string, { name }: AttachedFile) =>
   `${model} cannot see the file ${JSON.stringify(name)}`;
-export const isGone = (name: string) => `[The file ${JSON.stringify(name)} is not there any more.]`;
+export const isGone = (name: string) => `The file ${JSON.stringify(name)} is not there any more.`;
 const noRoom = (name: string) =>
-  `[The file ${JSON.stringify(name)} is left out: the files of a request are too large together.]`;
+  `The file ${JSON.stringify(name)} is left out: the files of a request are too large together.`;
 
 /** The files for which a call has room, the newest first. */
 function sentWithin(messages: readonly DialogueMessage[], rows: ReadonlyMap<string, FileRow>) {

@@ -7,7 +7,7 @@
  */
 
 import type { Transaction } from '../../adapters/database/database.ts';
-import type { AssistantMessage, ToolMessage } from '../../adapters/models/model.ts';
+import type { AssistantMessage, GivenFile, ToolMessage } from '../../adapters/models/model.ts';
 import { type Price, priceBodyOf } from '../../adapters/models/price.ts';
 import type { Prices } from '../../adapters/models/prices.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
@@ -134,6 +134,8 @@ export interface CallRequest extends CallNeed, Pick<ReservationNeed, 'least' | '
   readonly mayDelegate?: boolean;
   /** Tokens that its prompt most likely has; `prompt` is the most that it may have. */
   readonly expected: number;
+  /** How it gives the model the files of its messages; null without any. */
+  readonly files?: readonly GivenFile[] | null;
   /**
    * What is sent for an answer of so many tokens at most, where it is to be kept; null where no request can be made of the call.
    */
@@ -229,7 +231,7 @@ export class Generations {
   async beginCall(request: CallRequest): Promise<Beginning> {
     const { job, journal, parts } = this;
     const { generation, parent, turn, model, agentVersion, prompt, expected, output } = request;
-    const { least, enough, values = null, sends } = request;
+    const { least, enough, values = null, files = null, sends } = request;
     const { config } = parts.context;
     const counter = await journal.numbers();
     const owners = await this.#owners();
@@ -270,6 +272,7 @@ export class Generations {
         reserved_cost: reservedCost,
         expected_prompt: expected,
         price: price === null ? null : JSON.stringify(priceBodyOf(price)),
+        files: files && JSON.stringify(files),
       };
       const { attempt } = job;
       if (this.#agentVersion !== agentVersion) {

@@ -1,5 +1,5 @@
 /** The files of one message of a dialogue. Pure. */
-import type { AttachedFile, DialogueMessage } from '../../adapters/models/model.ts';
+import type { AttachedFile, DialogueMessage, GivenFile } from '../../adapters/models/model.ts';
 
 /** Tokens of a picture: the most that providers count. */
 export const pictureTokens = 5_000;
@@ -14,19 +14,26 @@ export function inWords(
   message: DialogueMessage,
   noteOf: (file: AttachedFile) => string | null,
 ): DialogueMessage {
-  const notes = filesIn(message).flatMap((file) => noteOf(file) ?? []);
-  if (notes.length === 0) return message;
+  const given = filesIn(message).map((file) => givenWith(file, noteOf(file)));
+  const noted = given.filter(({ as }) => as === 'note');
+  if (noted.length === 0) return message;
+  const left = filesIn(message).filter((_, i) => given[i]?.as === 'file');
   if (message.role === 'assistant') {
     const { files = [], ...rest } = message;
-    const left = files.filter((file) => noteOf(file) === null);
-    return left.length > 0 ? { ...rest, files: left } : rest;
+    return left.length > 0 ? { ...rest, files: files.filter((one) => left.includes(one)) } : rest;
   }
-  const { files = [], ...rest } = message;
-  const left = files.filter((file) => noteOf(file) === null);
+  const { files: _, worded = [], ...rest } = message;
+  const notes = noted.map(({ reason }) => `[${reason}]`);
   const texts = message.role === 'tool' ? [message.text, ...notes] : [...notes, message.text];
-  return { ...rest, text: texts.join('\n\n'), ...(left.length > 0 && { files: left }) };
+  const made = { ...rest, text: texts.join('\n\n'), worded: [...worded, ...noted] };
+  return left.length > 0 ? { ...made, files: left } : made;
+}
+
+/** How a file is given that has this note, or none. */
+export function givenWith({ id, name }: AttachedFile, note: string | null): GivenFile {
+  return { id, name, as: note === null ? 'file' : 'note', reason: note };
 }
 
 /** In place of a file for which a dialogue has no room any more. */
 export const leftOutLater = ({ name }: AttachedFile) =>
-  `[The file ${JSON.stringify(name)} was shown before, and is left out]`;
+  `The file ${JSON.stringify(name)} was shown before, and is left out`;

@@ -38,12 +38,11 @@ import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retri
 import { compacted } from './compaction.ts';
 import { fitDialogue } from './dialogue.ts';
 import { askInOrder, OutOfTriesError, unpriced } from './fallbacks.ts';
-import { withFiles } from './files-of-calls.ts';
+import { givenFiles, hasFiles, withFiles } from './files-of-calls.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import { unanswered, withoutCalls } from './last-turn.ts';
 import { reportMessage, withMadeFiles } from './made-files.ts';
-import { filesIn } from './message-files.ts';
 import { ProviderBusyError } from './pace/busy-error.ts';
 import { awaitMoment, bookedTokens, noted, usualOutput } from './pace/paced-calls.ts';
 import { askPatiently } from './pace/patience.ts';
@@ -53,7 +52,7 @@ import { pricedCall } from './recorded-generation.ts';
 import { withMarks } from './result-marks.ts';
 import { requireKey } from './run-agent.ts';
 import type { CallNeed } from './run-bounds.ts';
-import { callOfTurn, promptOfTurn, wayOf } from './sent-calls.ts';
+import { callOfTurn, promptOfTurn, seesFiles, wayOf } from './sent-calls.ts';
 import { isTooLong, promptsMax, shrinkWindow } from './shortening.ts';
 import { TextBatches } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
@@ -229,8 +228,8 @@ function withholdsFiles(
 ): boolean {
   const mayBeOfFiles = refuses === 'model' ? !hasNext : refuses !== 'length';
   if (fault !== 'refused' || isDeclined || !mayBeOfFiles || withoutFiles.has(model)) return false;
-  const seesFiles = attempt.parts.known.of(model).images !== false;
-  if (!seesFiles || !messages.some((one) => filesIn(one).length > 0)) return false;
+  if (attempt.parts.known.of(model).images === false) return false;
+  if (!messages.some(hasFiles)) return false;
   withoutFiles.add(model);
   log(attempt, `${message}; it is asked again without the files`);
   return true;
@@ -272,8 +271,9 @@ async function begin(
   need: CallNeed & Pick<BegunCall, 'expected'>,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
-  const { attempt, generation, turn, model } = request;
+  const { attempt, generation, turn, model, messages } = request;
   const { generations } = attempt;
+  const takesFiles = seesFiles(request);
   const cut = generation.cuts.get(triesKey(turn, model));
   const { id, parent, agentVersion, mayDelegate } = generation;
   const { signal } = generation.call;
@@ -289,6 +289,7 @@ async function begin(
     ...(leavesRoom(request) && { enough: usualOutput }),
     // With little more than before, the answer would most likely be cut and charged again.
     ...(cut !== undefined && { least: 2 * cut }),
+    files: await givenFiles(attempt, { messages, model, takesFiles }),
     sends: await promptOfTurn(request),
   };
   for (let tries = 1; ; tries++) {
@@ -393,7 +394,7 @@ async function recordAnswer(
   const { attempt, generation, box, size } = request;
   const { usage, finish } = answer;
   // What files take is not known well enough to learn of it what text takes.
-  if (usage.prompt !== null && !request.messages.some((one) => filesIn(one).length > 0)) {
+  if (usage.prompt !== null && !request.messages.some(hasFiles)) {
     attempt.estimates.learn(request.model, size, usage.prompt);
   }
   const isCut = finish === 'length' || finish === 'too-long';

@@ -151,7 +151,7 @@ export async function releaseResult(
     : resultMessage(attempt, tool, {
         text: result.text,
         isError: result.code !== null,
-        files: judged.kind === 'refused' ? [] : (message.files ?? []),
+        ...(judged.kind !== 'refused' && { worded: message.worded, files: message.files }),
       });
   const shown =
     result.code === null

@@ -33,15 +33,23 @@ export interface CallWay {
   readonly taken: TakenSettings;
 }
 
+/** Whether the model is sent files, as far as is known. */
+export function seesFiles({
+  attempt,
+  generation: { withoutFiles },
+  model,
+}: Pick<SentTurn, 'attempt' | 'generation' | 'model'>) {
+  return attempt.parts.known.of(model).images !== false && !withoutFiles.has(model);
+}
+
 /** The way of a call, with a log line for the settings that the model does not take. Throws a ModelError. */
-export function wayOf(
-  { attempt, generation: { call, leftOut, withoutFiles }, model, messages, tools }: SentTurn,
-  settings: ProviderSettings | undefined,
-): CallWay {
+export function wayOf(turn: SentTurn, settings: ProviderSettings | undefined): CallWay {
+  const { attempt, generation, model, messages, tools } = turn;
+  const { call, leftOut } = generation;
   const isOffered = tools.length > 0;
   const isChatWithTools = isOffered && speaksChat(model, settings);
   const known = attempt.parts.known.takenBy(model, call, isChatWithTools);
-  const taken = { ...known, takesFiles: known.takesFiles && !withoutFiles.has(model) };
+  const taken = { ...known, takesFiles: seesFiles(turn) };
   const unseen = taken.takesFiles ? [] : messages.flatMap(filesIn);
   const notes = [
     ...taken.notes,

@@ -1,5 +1,10 @@
 /** What a tool results in, for the model, the conversation and the clients that follow the job. */
-import type { AttachedFile, ToolCall, ToolMessage } from '../../adapters/models/model.ts';
+import type {
+  AttachedFile,
+  GivenFile,
+  ToolCall,
+  ToolMessage,
+} from '../../adapters/models/model.ts';
 import type { RunMessage } from '../jobs/settle-effects.ts';
 import type { StepError } from '../journal/step-rows.ts';
 import type { ThinkingAttempt } from './attempt.ts';
@@ -24,13 +29,14 @@ export interface ToolOutcome {
   readonly messages?: readonly RunMessage[] | undefined;
 }
 
-/** Files that a result names: as they are, and the texts of others. */
+/** Files that a message or a result names: as they are, and others in words, which `texts` has. */
 export interface NamedFiles {
   readonly texts: readonly string[];
+  readonly worded: readonly GivenFile[];
   readonly files: readonly AttachedFile[];
 }
 
-export const noFiles: NamedFiles = { texts: [], files: [] };
+export const noFiles: NamedFiles = { texts: [], worded: [], files: [] };
 
 /** An outcome as the conversation and the stream have it. */
 export type ShownOutcome = { readonly output: unknown } | { readonly error: StepError };
@@ -45,22 +51,25 @@ export function messageOf(
   attempt: ThinkingAttempt,
   tool: PlannedTool,
   outcome: ToolOutcome,
-  { texts, files }: NamedFiles,
+  { texts, worded, files }: NamedFiles,
 ) {
   const shown = shownOutcome(outcome);
   const isError = 'error' in shown;
   const said = isError ? shown.error.message : resultText(shown.output);
   const text = [said, ...texts].join('\n\n');
-  return resultMessage(attempt, tool, { text, isError, files });
+  return resultMessage(attempt, tool, { text, isError, worded, files });
 }
 
 /** The same of a text. */
 export function resultMessage(
   { generations, run }: ThinkingAttempt,
   { n, call: { id: callId, name } }: PlannedTool,
-  { text, isError, files = [] }: Pick<ToolMessage, 'text' | 'isError' | 'files'>,
+  { text, isError, worded = [], files = [] }: Omit<ToolMessage, 'role' | 'callId' | 'name'>,
 ): { message: ToolMessage; whole: string | null } {
-  const shown = files.length > 0 ? { files } : {};
+  const shown = {
+    ...(worded.length > 0 && { worded }),
+    ...(files.length > 0 && { files }),
+  };
   const message = { role: 'tool', callId, name, text, isError, ...shown } as const;
   if (text.length <= resultMax) return { message, whole: null };
   if (!keepsResult(generations, text)) {

@@ -4275,6 +4275,18 @@ export interface components {
                 reasoning: number;
             };
         };
+        GivenFile: {
+            /** @description Null of a url whose file is gone. */
+            id: string | null;
+            name: string;
+            /**
+             * @description As it is, as its text, or as a line that says why it is neither.
+             * @enum {string}
+             */
+            as: "file" | "text" | "note";
+            /** @description What that line says, or that only the beginning of a text was sent; else null. */
+            reason: string | null;
+        };
         WaitedFor: {
             event?: string;
             /** @description Null where the run waits for the event without a key. */
@@ -4344,6 +4356,8 @@ export interface components {
                 action: ("pass" | "replace" | "refuse") | null;
                 reason: string | null;
             } | null;
+            /** @description Of a call of a model: how it gave the model the files of its messages, the last 40; null without any. */
+            files: components["schemas"]["GivenFile"][] | null;
             /** @description What ends a wait: an event, as long as the run waits for it; an approval; a job. Null for a sleep and for what is no wait. */
             waits_for: components["schemas"]["WaitedFor"] | null;
             /** @description Whether what the model was sent can be read at /prompt of the step; null where none was called. kept; off: the settings keep none; cap_reached: the organization had as many bytes of them as it may; too_large: more than 4 MiB; not_sent: no request could be made of the call; expired: removed after its days; earlier_job: the job that this one resumes made the call. */
