@@ -309,7 +309,10 @@ describe('an earlier message of a user', () => {
 test('memories that only a repeated attempt recalls are judged, too', async () => {
   const [held, log] = [gate(), linesFile()];
   const thinker = await newGuarded(
-    [watching('tool_result', { log }), watching('tool_result', { until: held.path })],
+    [
+      watching('tool_result', { log }, { on_failure: 'pass' }),
+      watching('tool_result', { until: held.path }),
+    ],
     { recall: { limit: 1 } },
   );
   const path = '/api/agents/thinker/memories';
@@ -616,6 +619,46 @@ describe('a repeated attempt', () => {
     expect(job.output).toEqual({ answer: 'Done.' });
     expect(soFar()).toBe(before + 2);
     expect(linesIn(log)).toEqual(['message - Work', `tool_result ${play} BREAK`, 'answer - Done.']);
+  });
+});
+
+describe('a verdict on record', () => {
+  const moderating = (words: string[]) => ({
+    skill: 'safety/v1.0/moderate',
+    on: ['message'],
+    input: { words },
+  });
+  const resumedWith = async (thinker: Thinker, failed: Body, guards: object[]) => {
+    const creator = await newTenant(world.platform, { organization_id: thinker.organization });
+    await creator.put('/api/agents/thinker', { guards });
+    const { body } = await thinker.post(`/api/jobs/${failed.job_id}/retry`, { resume: true });
+    return (await thinker.jobIn(body.job_id, 'completed', 'failed')).body;
+  };
+
+  test('is not that of a guard whose input is another', async () => {
+    const thinker = await newGuarded([moderating(['harbour'])]);
+    world.provider.script(answering('Fine.'));
+    const failed = await thinker.task('The harbour?');
+
+    const job = await resumedWith(thinker, failed, [moderating(['zebra'])]);
+
+    expect(failed.error.code).toBe('guard_refused');
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Fine.' } });
+  });
+
+  test('is not about a text that another guard leaves otherwise now', async () => {
+    const thinker = await newGuarded([moderating(['zebra']), watching('message')]);
+    world.provider.script(() => ({ fault: { status: 400 } }));
+    const failed = await thinker.task('SECRET ada@example.com');
+    world.provider.script(answering('Fine.'));
+
+    const changed = [{ skill: redact, on: ['message'] }, watching('message')];
+    const job = await resumedWith(thinker, failed, changed);
+
+    expect(job.status).toBe('completed');
+    const said = '[redacted] [email]';
+    expect(world.provider.requests.at(-1)?.messages.at(-1)).toMatchObject({ content: said });
+    expect((await contentsOf(thinker, job))[0]).toBe(`user {"task":"${said}"}`);
   });
 });
 

@@ -4,7 +4,6 @@
  */
 
 import type { ToolMessage } from '../../adapters/models/model.ts';
-import { digestOf } from '../../kernel/digest.ts';
 import type { AgentRow } from '../agents/agent-rows.ts';
 import { memoryOf } from '../jobs/runs/attempt.ts';
 import type { RunPart } from '../journal/run-part.ts';
@@ -55,14 +54,8 @@ export async function recalledFor(
   const memories = fitting(found);
   if (memories.length === 0) return '';
   const text = JSON.stringify(memories);
-  const given = {
-    on: 'tool_result',
-    tool: toolName,
-    text,
-    // A repeated attempt may recall other memories.
-    key: `recall/${digestOf(text)}`,
-    parent: part.step,
-  } as const;
+  const parent = part.step;
+  const given = { on: 'tool_result', tool: toolName, text, key: 'recall', parent } as const;
   const judged = await guards.judge(given, scope);
   if (judged.kind === 'refused') return '';
   const shown = judged.isReplaced ? judged.text : memories;

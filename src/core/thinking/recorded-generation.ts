@@ -181,9 +181,9 @@ function memoryOf({ memory }: StepOfGeneration): MemoryChange[] {
   return memory === null ? [] : (JSON.parse(memory) as MemoryChange[]);
 }
 
-function guardStep({ n, name, call_id, guard }: StepOfGeneration): GuardStep {
+function guardStep({ n, call_id, guard }: StepOfGeneration): GuardStep {
   const verdict = guard === null ? null : (JSON.parse(guard) as GuardVerdict);
-  return { n, name, call_id, verdict };
+  return { n, call_id, verdict };
 }
 
 /** Whether a budget cut the answer: no other call that was made fails with this code. */

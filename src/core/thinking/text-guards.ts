@@ -1,8 +1,9 @@
 /**
  * Runs the guards of an agent on the texts of a request to its model. Each guard is a step of the job, begun before its skill
- * runs and ended with its verdict, so that a repeated attempt takes the verdict from the record. What a guard's own calls of the
- * model cost is charged as for a tool. A guard that fails ends the attempt, unless its agent lets texts pass then.
+ * runs and ended with its verdict, so that a repeated attempt takes the verdict from the record where the same guard would be
+ * given the same text. What a guard's own calls of the model cost is charged as for a tool. A guard that fails ends the attempt, unless its agent lets texts pass then.
  */
+import { digestOf } from '../../kernel/digest.ts';
 import { isObject } from '../../kernel/json.ts';
 import { cleanText } from '../../kernel/text.ts';
 import {
@@ -43,8 +44,7 @@ export type Judged =
 /** A guard on record. */
 export interface GuardStep {
   readonly n: number;
-  readonly name: string;
-  /** The key of its text, and the number of the guard. */
+  /** Its number, the key of its text, and a digest of what it was and of what it was given. */
   readonly call_id: string | null;
   readonly verdict: GuardVerdict | null;
 }
@@ -110,7 +110,7 @@ export class TextGuards {
       return { kind: 'refused', reason: tooLong };
     for (const [i, guard] of this.#guards.entries()) {
       if (!guard.on.includes(given.on)) continue;
-      const key = `${i}/${given.key}`;
+      const key = `${i}/${given.key}/${digestOf(JSON.stringify([guard, text]))}`;
       const verdict =
         this.#given.get(key) ?? (await this.#verdictOf(guard, { ...given, text }, { key, scope }));
       this.#given.set(key, verdict);
@@ -129,7 +129,7 @@ export class TextGuards {
     { key, scope }: { key: string; scope: WaitScope },
   ): Promise<Verdict> {
     const known = this.#recorded.get(key);
-    if (known?.name !== guard.skill) return this.#run(guard, given, { key, left: null, scope });
+    if (known === undefined) return this.#run(guard, given, { key, left: null, scope });
     const recorded = await this.#recordedVerdict(known);
     return recorded ?? this.#run(guard, given, { key, left: known.n, scope });
   }
