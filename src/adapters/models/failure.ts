@@ -81,8 +81,9 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
 /** Statuses of timeouts: the provider may have worked, and charged, for such a call. */
 const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
 
-/** In the messages of providers that refuse a setting of the request, such as an effort beside tools. */
-const unsupported = /\bunsupported\b|\bnot support/i;
+/** In the messages of providers that refuse a setting of the request, such as an effort beside tools or the schema of a tool. */
+const unsupported =
+  /\bunsupported\b|\bnot support|\binvalid_function_parameters\b|\binvalid schema for function\b|\binput_schema\b/i;
 /** In the errors of providers that refuse a request for its length, as OpenAI, Anthropic, Google and servers word it. */
 const tooLong =
   /context_length_exceeded|exceed_context_size|string_above_max_length|\bmaximum (context|prompt) length\b|\bcontext (window|length|size|limit)\b|\b(prompt|inputs?|request|messages?)\b.{0,20} too (long|large)\b|\btoo many (input |prompt )?tokens\b|\btoken count\b.{0,40}\bexceed|\bpayload( size)?\b.{0,40}\bexceeds the (limit|maximum)\b|\breduce the length\b|\binputs?` tokens\b/i;

@@ -67,13 +67,14 @@ test.each<[string, object, object | null]>([
   expect(closedSchema(schema as Record<string, unknown>)).toEqual(expected);
 });
 
-test('the parameters of a tool lose what OpenAI refuses, and no property of that name', () => {
+test('the parameters of a tool are as OpenAI takes them, and properties may have the names of keywords', () => {
   const schema = {
     type: 'object',
     propertyNames: { maxLength: 5 },
     properties: {
       propertyNames: { type: 'string', pattern: '^(?!a)b' },
       list: { type: 'array', items: { type: 'string', pattern: '^a(?:b|c)$' } },
+      any: { enum: [{ propertyNames: 1 }], anyOf: [{ type: ['string', 'array'] }, true] },
     },
   };
 
@@ -82,7 +83,12 @@ test('the parameters of a tool lose what OpenAI refuses, and no property of that
     properties: {
       propertyNames: { type: 'string' },
       list: { type: 'array', items: { type: 'string', pattern: '^a(?:b|c)$' } },
+      any: {
+        enum: [{ propertyNames: 1 }],
+        anyOf: [{ type: ['string', 'array'], items: {} }, true],
+      },
     },
   });
+  expect(openAiSchema({ type: 'object' })).toEqual({ type: 'object', properties: {} });
   expect(openAiSchema(schema)).toBe(openAiSchema(schema));
 });

@@ -1,5 +1,6 @@
 /** The schemas that providers accept. Pure. Each answer and each call is validated against the whole schema later. */
 import { isObject, type Json } from '../../../kernel/json.ts';
+import { mapSubschemas } from '../../../kernel/schema-rules.ts';
 
 /** The keywords that the strict mode of OpenAI's structured output supports. */
 const keywords = new Set([
@@ -102,35 +103,27 @@ const openKeywords = new Set(['$ref', 'allOf', 'oneOf', 'not', 'if', 'patternPro
 const openAiSchemas = new WeakMap<object, Json>();
 
 /**
- * The parameters of a tool without what OpenAI refuses in them: `propertyNames`, and patterns that look ahead or behind.
- * Kept for each schema, because the tools of a run do not change.
+ * The parameters of a tool as OpenAI takes them: without `propertyNames` and patterns that look ahead or behind, and with
+ * the `items` of each array and the `properties` of the object. Kept for each schema, because the tools of a run do not
+ * change.
  */
 export function openAiSchema(schema: Json): Json {
   let own = openAiSchemas.get(schema);
   if (own === undefined) {
-    own = withoutRefused(schema) as Json;
+    own = { properties: {}, ...acceptedPart(schema) };
     openAiSchemas.set(schema, own);
   }
   return own;
 }
 
-/** Keywords whose members are schemas by names of their own. */
-const schemaMaps = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
+const accepted = (schema: unknown): unknown => (isObject(schema) ? acceptedPart(schema) : schema);
 
-function withoutRefused(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutRefused);
-  if (!isObject(schema)) return schema;
-  const own: Json = {};
-  for (const [name, value] of Object.entries(schema)) {
-    if (name === 'propertyNames') continue;
-    if (name === 'pattern' && typeof value === 'string' && /\(\?<?[=!]/.test(value)) continue;
-    own[name] = valuesWithoutRefused(name, value);
-  }
-  return own;
-}
-
-function valuesWithoutRefused(keyword: string, value: unknown): unknown {
-  if (!schemaMaps.has(keyword) || !isObject(value)) return withoutRefused(value);
-  const parts = Object.entries(value).map(([name, part]) => [name, withoutRefused(part)]);
-  return Object.fromEntries(parts);
+function acceptedPart(schema: Json): Json {
+  const { propertyNames: _, pattern, ...rest } = schema;
+  const part = mapSubschemas(rest, accepted);
+  if (pattern !== undefined && !/\(\?<?[=!]/.test(String(pattern))) part['pattern'] = pattern;
+  const { type, items } = part;
+  const mayBeList = type === 'array' || (Array.isArray(type) && type.includes('array'));
+  if (mayBeList && items === undefined) part['items'] = {};
+  return part;
 }

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { fakeModel } from '../../../../test/support/fake-model.ts';
 import { allows, type JsonSchema, trySkill } from '../../../../test/support/try-skill.ts';
 import type { Egress, EgressResponse } from '../../../adapters/egress/guarded-fetch.ts';
+import { openAiSchema } from '../../../adapters/models/protocols/sent-schemas.ts';
 import type { SkillDefinition } from '../definition.ts';
 
 /** The examples ask for pages of example.com, which here is this one. */
@@ -70,6 +71,15 @@ function propertiesOf(schema: JsonSchema, place: string): [string, JsonSchema][]
   const items = schema['items'];
   return items === undefined ? below : [...below, ...propertiesOf(items as JsonSchema, place)];
 }
+
+test.each(skills)('OpenAI takes the parameters of $path', ({ skill }) => {
+  const sent = openAiSchema(skill.parameters);
+  const isOpenList = (one: JsonSchema) =>
+    [one['type']].flat().includes('array') && one['items'] === undefined;
+
+  expect(sent).toMatchObject({ type: 'object', properties: expect.anything() });
+  expect(propertiesOf(sent, '').filter(([, one]) => isOpenList(one))).toEqual([]);
+});
 
 test('the catalog has the skills that the documentation names', () => {
   expect(skills.map(({ path }) => path)).toEqual([
