@@ -23,7 +23,9 @@ export const gemini: Protocol = {
   dialogue: (body) => body.contents,
   system: (body) => body.systemInstruction?.parts[0].text ?? '',
   toolResults(body) {
-    const results = body.contents.at(-1).parts.filter((part: Body) => part.functionResponse);
+    const last = body.contents.findLastIndex(({ role }: Body) => role === 'model');
+    const parts = body.contents.slice(last + 1).flatMap((content: Body) => content.parts);
+    const results = parts.filter((part: Body) => part.functionResponse);
     return results.map(({ functionResponse: { response } }: Body) =>
       unmarked(response.result ?? response.error),
     );
@@ -43,6 +45,9 @@ export const gemini: Protocol = {
       if (role !== 'user' && role !== 'model') return 'Please use a valid role: user, model.';
       if (parts.length === 0) return 'contents.parts must not be empty.';
       const answered = parts.filter((part: Body) => part.functionResponse).length;
+      if (answered > 0 && answered < parts.length) {
+        return 'Requests ending with a model turn are not supported.';
+      }
       if (answered !== calls) return 'the number of function response parts is not that of calls';
       calls = parts.filter((part: Body) => part.functionCall).length;
       for (const { functionCall: call } of parts) {

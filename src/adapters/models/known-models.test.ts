@@ -45,6 +45,7 @@ describe('settings that a model is known not to take', () => {
     ['anthropic/claude-opus-5-5', { effort: 'none' }, 'effort', 'low, medium'],
     ['anthropic/any', { temperature: 1.1 }, 'temperature', 'at most 1'],
     ['gemini/gemini-2.5-pro', { effort: 'none' }, 'effort', 'minimal, low'],
+    ['gemini/gemini-3-pro-preview', { effort: 'medium' }, 'effort', 'minimal, low, high'],
     ['gemini/gemini-2.0-flash', { effort: 'low' }, 'effort', 'takes none'],
     ['xai/grok-4', { effort: 'high' }, 'effort', 'takes none'],
     ['groq/llama-3.3-70b-versatile', { effort: 'high' }, 'effort', 'takes none'],

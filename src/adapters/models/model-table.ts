@@ -266,10 +266,12 @@ export const families: readonly ModelFamily[] = [
   },
   { models: /^gemini\/gemini-[12]/, thinking: 'budget', schema: true },
   {
-    models: /^gemini\/gemini-3-(pro|flash)(-preview)?$/,
+    models: /^gemini\/gemini-3-pro(-preview)?$/,
     ...gemini25,
+    efforts: ['minimal', 'low', 'high', 'xhigh', 'max'],
     thinking: 'adaptive',
   },
+  { models: /^gemini\/gemini-3-flash(-preview)?$/, ...gemini25, thinking: 'adaptive' },
   { models: /^gemini\/gemini-/, thinking: 'adaptive', reasons: true, schema: true },
   // It refuses an effort, although it always reasons.
   { models: /^xai\/grok-4(-0709|-latest)?$/, ...grok, reasons: true, contextTokens: 256_000 },

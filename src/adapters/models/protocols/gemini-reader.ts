@@ -64,36 +64,33 @@ export class GeminiReader implements AnswerReader {
   #takePart(part: Json | null): void {
     if (part === null) throw new ProtocolError();
     const { text, thought, functionCall, inlineData, thoughtSignature: signature } = part;
-    const signed =
-      typeof signature === 'string' ? { google: { thoughtSignature: signature } } : undefined;
-    if (signed !== undefined) this.#answer.spendReasoning(textIn(signature));
+    const own = typeof signature === 'string' ? { thoughtSignature: signature } : {};
+    this.#answer.spendReasoning(own.thoughtSignature ?? '');
     const call = objectOf(functionCall);
-    if (call !== null) this.#takeCall(call, signed);
+    if (call !== null) this.#takeCall(call, own);
     else if (thought === true) this.#answer.spendReasoning(textIn(text));
     else if (objectOf(inlineData) !== null) {
       this.state.isBegun = true;
       this.#answer.takePicture(textIn(objectOf(inlineData)?.['data']));
     } else if (textIn(text) !== '') {
       this.state.isBegun = true;
-      this.#answer.beginText(signed);
+      this.#answer.beginText(own.thoughtSignature === undefined ? undefined : { google: own });
       this.#answer.takeText(textIn(text));
     }
   }
 
-  #takeCall(
-    { id, name, args }: Json,
-    signed: { readonly google: { readonly thoughtSignature: string } } | undefined,
-  ): void {
+  #takeCall({ id, name, args }: Json, signature: Json): void {
     this.state.isBegun = true;
     this.#answer.beginCall();
     const input = typeof args === 'string' ? args : JSON.stringify(args ?? {});
     this.#answer.spendToolInput(input);
+    // Not every model names its calls.
+    const own = textIn(id) === '' ? signature : { ...signature, id };
     this.#answer.takeCall({
-      // Not every model names its calls.
       id: textIn(id) || `call_${randomUUID().slice(0, 18)}`,
       name: textIn(name),
       input,
-      signed,
+      signed: Object.keys(own).length === 0 ? undefined : { google: own },
     });
   }
 

@@ -65,11 +65,73 @@ test('the signature of a call goes back with it, and calls of other models have 
     parts: [{ text: 'See.' }, { ...calls[0], thoughtSignature: 'c2lnbmVk' }, calls[1]],
   });
   expect(results.parts).toHaveLength(2);
+  expect(results.parts[0].functionResponse.id).toBe('a');
+  const { id: _, ...unnamed } = calls[0]!.functionCall;
   expect(another.parts[1]).toEqual({
-    ...calls[0],
+    functionCall: unnamed,
     thoughtSignature: 'skip_thought_signature_validator',
   });
 });
+
+test('an id that Gemini has not given is not sent to it', async () => {
+  const toolCalls = [{ id: '', name: 'weather', input: {} }];
+  provider.script(() => ({ toolCalls }));
+  const { message } = await ask({ tools });
+  const { id } = message.toolCalls[0]!;
+  provider.script(answering('Rain.'));
+
+  await ask({ tools, messages: [question, message, result(id)] });
+
+  expect(id).toMatch(/^call_/);
+  const [, { parts }, results] = lastBody().contents;
+  expect(parts).toEqual([{ functionCall: { name: 'weather', args: {} } }]);
+  expect(results.parts[0].functionResponse).toEqual({
+    name: 'weather',
+    response: { result: 'rain' },
+  });
+});
+
+test.each([
+  ['adaptive', [{ inlineData: { mimeType: 'image/png', data: 'cGlj' } }], []],
+  ['budget', undefined, [{ inlineData: { mimeType: 'image/png', data: 'cGlj' } }]],
+] as const)(
+  'results are in a content of their own, and the files of tools within them for a model that is %s',
+  async (thinking, inResult, inMessage) => {
+    const picture = { name: 'a.png', mediaType: 'image/png', base64: 'cGlj' };
+    const call = { id: 'a', name: 'weather', input: '{}' };
+    const messages: DialogueMessage[] = [
+      question,
+      { role: 'assistant', text: '', toolCalls: [call, { ...call, id: 'b' }] },
+      result('a'),
+      result('b'),
+      { role: 'user', text: '[The files of the messages above]', contents: [picture] },
+      { role: 'user', text: 'And this?', files: [], contents: [picture] },
+    ];
+    provider.script(answering('Rain.'));
+
+    await ask({ tools, messages, thinking });
+
+    const response = { name: 'weather', response: { result: 'rain' } };
+    expect(lastBody().contents.slice(2)).toEqual([
+      {
+        role: 'user',
+        parts: [
+          { functionResponse: response },
+          { functionResponse: { ...response, parts: inResult } },
+        ],
+      },
+      {
+        role: 'user',
+        parts: [
+          ...inMessage,
+          { text: '[The files of the messages above]' },
+          { inlineData: { mimeType: 'image/png', data: 'cGlj' } },
+          { text: 'And this?' },
+        ],
+      },
+    ]);
+  },
+);
 
 test('thoughts are tokens of the answer', async () => {
   const usage = { prompt: 100, completion: 30, cacheRead: 40, reasoning: 20 };

@@ -1,6 +1,6 @@
 /** Gemini: Google's `generateContent`. */
 import { type Json, objectOf } from '../../../kernel/json.ts';
-import type { AssistantMessage, DialogueMessage, ModelCall } from '../model.ts';
+import type { AssistantMessage, DialogueMessage, ModelCall, UserMessage } from '../model.ts';
 import { acceptableInput, acceptableName, partsOfTurn, turnsOf } from '../prompt.ts';
 import type { Protocol } from '../protocol.ts';
 import { GeminiReader } from './gemini-reader.ts';
@@ -52,44 +52,89 @@ function thinkingOf({ model, effort, thinking, maxOutputTokens }: ModelCall): Js
   return thinkingBudget === 0 && alwaysThinks.test(model) ? undefined : { thinkingBudget };
 }
 
+/** Results are in a content of their own: beside anything else newer models take them for a turn of the model. */
 function contentsOf({ model, messages, thinking }: ModelCall): Json[] {
+  const isNewer = thinking === 'adaptive';
+  const shown = isNewer ? filesOfResults(messages) : new Map<DialogueMessage, UserMessage>();
+  const ids: Ids = new Map();
   const turns = turnsOf(messages, (message) =>
     message.role === 'assistant'
-      ? partsOf(model, message, thinking === 'adaptive')
-      : inputPartsOf(message),
+      ? partsOf(model, message, isNewer, ids)
+      : inputPartsOf(message, shown, ids),
   );
-  return turns.map(({ role, content }) => ({
-    role: role === 'assistant' ? 'model' : role,
-    parts: content,
-  }));
+  return turns.flatMap(({ role, content }) => {
+    if (role === 'assistant') return [{ role: 'model', parts: content }];
+    const results = content.filter(isResult);
+    const others = content.filter((part) => !isResult(part));
+    return [results, others].flatMap((parts) => (parts.length === 0 ? [] : [{ role, parts }]));
+  });
 }
 
-function inputPartsOf(message: Exclude<DialogueMessage, AssistantMessage>): Json[] {
+const isResult = (part: Json) => part['functionResponse'] !== undefined;
+
+/** The ids that Gemini gave to calls, by those that they have: it need not take others. */
+type Ids = Map<string, unknown>;
+
+/** The messages with files of tools, by the result before each: newer models take the files within it. */
+function filesOfResults(
+  messages: readonly DialogueMessage[],
+): ReadonlyMap<DialogueMessage, UserMessage> {
+  const found = new Map<DialogueMessage, UserMessage>();
+  for (const [i, message] of messages.entries()) {
+    const next = messages[i + 1];
+    const isOfTools = next?.role === 'user' && next.files === undefined;
+    if (message.role === 'tool' && isOfTools) found.set(message, next);
+  }
+  return found;
+}
+
+function inputPartsOf(
+  message: Exclude<DialogueMessage, AssistantMessage>,
+  shown: ReadonlyMap<DialogueMessage, UserMessage>,
+  ids: Ids,
+): Json[] {
   if (message.role === 'user') {
-    const files = (message.contents ?? []).map(({ mediaType, base64 }) => ({
-      inlineData: { mimeType: mediaType, data: base64 },
-    }));
-    return [...files, { text: message.text }];
+    const isShown = [...shown.values()].includes(message);
+    return [...(isShown ? [] : dataOf(message)), { text: message.text }];
   }
   const response = message.isError ? { error: message.text } : { result: message.text };
-  return [
-    { functionResponse: { id: message.callId, name: acceptableName(message.name), response } },
-  ];
+  const data = dataOf(shown.get(message));
+  const parts = data.length === 0 ? undefined : data;
+  const id = ids.get(message.callId);
+  return [{ functionResponse: { id, name: acceptableName(message.name), response, parts } }];
+}
+
+function dataOf(message: UserMessage | undefined): Json[] {
+  return (message?.contents ?? []).map(({ mediaType, base64 }) => ({
+    inlineData: { mimeType: mediaType, data: base64 },
+  }));
 }
 
 /** Gemini 3 and later refuse calls without a signature; this text is for those of other models. */
 const otherModels = 'skip_thought_signature_validator';
 
 /** Of the calls of a turn the first is signed. */
-function partsOf(model: string, message: AssistantMessage, needsSignature: boolean): Json[] {
-  const turn = partsOfTurn(model, message);
-  const isSigned = turn.some(({ type, signed }) => type === 'tool-call' && signed !== undefined);
+function partsOf(
+  model: string,
+  message: AssistantMessage,
+  needsSignature: boolean,
+  ids: Ids,
+): Json[] {
+  const turn = partsOfTurn(model, message).map((part) => ({
+    part,
+    own: objectOf(part.signed?.['google']),
+  }));
+  const isSigned = turn.some(
+    ({ part, own }) => part.type === 'tool-call' && own?.['thoughtSignature'],
+  );
   let missing = needsSignature && !isSigned ? otherModels : undefined;
-  return turn.flatMap((part): Json[] => {
-    const thoughtSignature = objectOf(part.signed?.['google'])?.['thoughtSignature'];
+  return turn.flatMap(({ part, own }): Json[] => {
+    const thoughtSignature = own?.['thoughtSignature'];
     if (part.type === 'text') return [{ text: part.text, thoughtSignature }];
     if (part.type === 'reasoning') return [];
-    const { id, name, input } = part.call;
+    const { name, input } = part.call;
+    const id = own?.['id'];
+    ids.set(part.call.id, id);
     const functionCall = { id, name: acceptableName(name), args: acceptableInput(input) };
     const signature = thoughtSignature ?? missing;
     missing = undefined;
