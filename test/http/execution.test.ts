@@ -490,6 +490,19 @@ describe('Idempotency-Key', () => {
     expect((await tenant.get('/api/jobs')).body.total).toBe(1);
   });
 
+  test('stands for the user, too: another one gets no answer of theirs', async () => {
+    const tenant = await newTenant(platform);
+    const send = (headers: Record<string, string>) =>
+      tenant.post(`/api/${echo}`, { text: 'x' }, { ...withKey('one'), ...headers });
+    const ofAda = await send({ 'x-user-id': 'ada', 'x-user-name': 'Ada' });
+
+    const repeated = await send({ 'x-user-id': 'ada', 'x-user-name': 'Ada' });
+    expect(repeated.body.job_id).toBe(ofAda.body.job_id);
+    expectRefusal(await send({ 'x-user-id': 'bob' }), 422, 'idempotency_key_reused');
+    expectRefusal(await send({ 'x-user-id': 'ada' }), 422, 'idempotency_key_reused');
+    expectRefusal(await send({}), 422, 'idempotency_key_reused');
+  });
+
   test('50 at once make one job', async () => {
     const tenant = await newTenant(platform);
 

@@ -62,7 +62,7 @@ export interface ExecutionOptions
         /** The owner of the key: the id of an API key or of a trigger. */
         readonly owner: string;
         readonly key: string;
-        /** Equal for equal requests; by default of the skill, the agent, the input and the conversation. */
+        /** Equal for equal requests; by default of the skill, the agent, the input, the conversation and the options. */
         readonly fingerprint?: string;
       }
     | undefined;
@@ -257,12 +257,16 @@ export class Execution {
  * The options as part of the fingerprint of a request. Those that are not given are no part of it: a repeat of a request
  * that an earlier version has accepted has the same fingerprint.
  */
-function optionsText({ timing, jobKey, priority, conversationMode }: ExecutionOptions): string {
+function optionsText(options: ExecutionOptions): string {
+  const { timing, jobKey, priority, conversationMode, userName, concurrencyKey } = options;
   const ofTiming = timing === undefined ? '' : timingText(timing);
   const ofKey = jobKey === undefined ? '' : jobKeyText(jobKey);
   const ofPriority = priority === undefined ? '' : `\npriority ${priority}`;
   const ofMode = conversationMode === undefined ? '' : `\nmode ${conversationMode}`;
-  return ofTiming + ofKey + ofPriority + ofMode;
+  const ofUser = options.isForUser ? `\nuser ${options.userId}` : '';
+  const ofName = userName === undefined ? '' : `\nname ${userName}`;
+  const ofPlace = concurrencyKey === undefined ? '' : `\nconcurrency ${concurrencyKey}`;
+  return ofTiming + ofKey + ofPriority + ofMode + ofUser + ofName + ofPlace;
 }
 
 /**
@@ -399,7 +403,7 @@ export function refuseContinuing(
   if (acceptance.kind === 'other_user') {
     throw new PlatformError(
       'conflict',
-      `The conversation ${id} is another user's: leave x-user-id out to continue it for that user, or begin a new one`,
+      `The conversation ${id} is another user's, and does not go on for this one: check whose it is before the request, or begin a new one`,
     );
   }
 }

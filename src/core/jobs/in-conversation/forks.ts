@@ -102,7 +102,7 @@ function createdOf(row: ReturnType<typeof newFork>): NewEvent {
 const otherUser = (id: string) =>
   new PlatformError(
     'conflict',
-    `The conversation ${id} is another user's: leave x-user-id out to fork it for that user`,
+    `The conversation ${id} is another user's, and is not forked for this one: check whose it is before the request`,
   );
 
 const tooMany = (id: string) =>
