@@ -5,6 +5,7 @@ import {
   type RequestsDeps,
   readJson,
   sendOnce,
+  userOf,
   whole,
   withRetries,
 } from './requests.ts';
@@ -17,7 +18,7 @@ export interface UploadOptions extends CallOptions {
   /** The name of the file; that of a `File`, else `file`, when left out. */
   readonly name?: string | undefined;
   /** Whose file it is: only tasks for the same user may use it. */
-  readonly userId?: string | undefined;
+  readonly userId?: string;
 }
 
 export interface FileTransfers {
@@ -33,7 +34,8 @@ export interface FileTransfers {
 export function fileTransfers(deps: RequestsDeps): FileTransfers {
   return {
     upload(data, options = {}) {
-      const { name = (data as { name?: unknown }).name, userId, headers } = options;
+      const { name = (data as { name?: unknown }).name, headers } = options;
+      const userId = userOf(options);
       return within(options, async (signal) => {
         const request = {
           method: 'POST',

@@ -128,11 +128,13 @@ async function* eventsOf(
       onBytes();
       onAlive();
     };
-    for await (const { id, event, data } of readEvents(body, onBody)) {
-      yield { id, type: event, data } as JobEvent;
+    try {
+      for await (const { id, event, data } of readEvents(body, onBody)) {
+        yield { id, type: event, data } as JobEvent;
+      }
+    } catch (error) {
+      throw asFault(deps, error, signal, silent.signal);
     }
-  } catch (error) {
-    throw asFault(deps, error, signal, silent.signal);
   } finally {
     clearTimeout(timer);
   }

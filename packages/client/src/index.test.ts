@@ -110,6 +110,40 @@ test('agent, user, conversation and idempotency key of a run are headers', async
   });
 });
 
+test('names in any script are sent as UTF-8', async () => {
+  const { client, calls } = clientOf([job('completed'), Response.json({ id: 'f1' })]);
+  const utf8 = (text: string) => Buffer.from(text).toString('latin1');
+
+  await client.run(skill, {}, { userId: 'łuk', userName: 'Zoë 東京', jobKey: 'é' });
+  await client.files.upload('x', { userId: 'łuk' });
+
+  const [run, upload] = calls;
+  expect(run?.headers.get('x-user-id')).toBe(utf8('łuk'));
+  expect(run?.headers.get('x-user-name')).toBe(utf8('Zoë 東京'));
+  expect(run?.headers.get('x-job-key')).toBe(utf8('é'));
+  expect(upload?.headers.get('x-user-id')).toBe(utf8('łuk'));
+});
+
+test('what is no header is refused at once', async () => {
+  const { client, calls } = clientOf([]);
+  const headers = { 'x-tag': 'two\nlines' };
+
+  await expect(client.run(skill, {}, { userId: 'two\nlines' })).rejects.toThrow(TypeError);
+  await expect(client.job('j1').events({ headers })[Symbol.asyncIterator]().next()).rejects.toThrow(
+    TypeError,
+  );
+  expect(calls).toEqual([]);
+});
+
+test('a user that is named by nothing is refused, so that no run is for all of them', async () => {
+  const { client, calls } = clientOf([]);
+  const forgotten = { userId: undefined as unknown as string };
+
+  await expect(client.run(skill, {}, forgotten)).rejects.toThrow('userId is undefined');
+  expect(() => client.files.upload('x', forgotten)).toThrow('userId is undefined');
+  expect(calls).toEqual([]);
+});
+
 test('the times of a run are headers', async () => {
   const { client, calls } = clientOf([job('completed')]);
   const runAt = new Date('2030-01-01T00:00:00Z');

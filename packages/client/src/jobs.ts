@@ -2,7 +2,7 @@
 import { JobFailedError } from './errors.ts';
 import { type FollowOptions, followJob, isFinal, type JobEvent, pathOf } from './follow.ts';
 import type { components } from './generated/schema.ts';
-import { type CallOptions, type RequestsDeps, send } from './requests.ts';
+import { type CallOptions, type RequestsDeps, send, userOf } from './requests.ts';
 import { patienceOf, randomKey, within } from './retries.ts';
 
 type Schemas = components['schemas'];
@@ -13,8 +13,8 @@ export type ListedJob = Schemas['ListedJob'];
 export interface RunOptions extends CallOptions {
   /** The agent that runs the skill; `default` when left out. */
   readonly agentId?: string | undefined;
-  /** The user on whose behalf it runs. */
-  readonly userId?: string | undefined;
+  /** The user on whose behalf it runs. `undefined` is refused, so that a forgotten user does not make a run for all of them. */
+  readonly userId?: string;
   /** What the user is called in the agent's instructions. */
   readonly userName?: string | undefined;
   /** The conversation that it continues. */
@@ -124,11 +124,11 @@ async function accept(
   if (!skillPattern.test(skill)) {
     throw new TypeError(`A skill is named category/version/name, not ${JSON.stringify(skill)}`);
   }
-  const { idempotencyKey = randomKey(), agentId, userId, conversationId, headers } = options;
+  const { idempotencyKey = randomKey(), agentId, conversationId, headers } = options;
   const { runAt, delaySeconds, expiresInSeconds, debounceSeconds, debounceMaxSeconds } = options;
   const given = Object.entries({
     'x-agent-id': agentId,
-    'x-user-id': userId,
+    'x-user-id': userOf(options),
     'x-user-name': options.userName,
     'x-conversation-id': conversationId,
     'x-conversation-mode': options.conversationMode,

@@ -132,16 +132,17 @@ export async function sendOnce(
   }: ApiRequest,
   timeout: AbortSignal = AbortSignal.timeout(deps.timeoutMs),
 ): Promise<Response> {
+  const encoded = encodedHeaders({
+    accept: 'application/json',
+    ...credentialHeaders(deps, credential),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...(bytes === undefined ? {} : { 'content-type': 'application/octet-stream' }),
+    ...headers,
+  });
   try {
     const response = await deps.fetch(`${deps.url}${path}${searchOf(query)}`, {
       method,
-      headers: {
-        accept: 'application/json',
-        ...credentialHeaders(deps, credential),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(bytes === undefined ? {} : { 'content-type': 'application/octet-stream' }),
-        ...headers,
-      },
+      headers: encoded,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(bytes === undefined ? {} : { body: bytes }),
       // A redirect would take the key to another place.
@@ -155,6 +156,25 @@ export async function sendOnce(
   } catch (error) {
     throw asFault(deps, error, signal, timeout);
   }
+}
+
+/** The headers as UTF-8: `fetch` sends each character as one byte. Throws a TypeError for what is no header. */
+function encodedHeaders(given: Readonly<Record<string, string>>): Headers {
+  const encoded = new Headers();
+  for (const [name, value] of Object.entries(given)) {
+    const bytes = Array.from(new TextEncoder().encode(value), (byte) => String.fromCharCode(byte));
+    encoded.set(name, bytes.join(''));
+  }
+  return encoded;
+}
+
+/** The user of a call; undefined where none is named. Throws a TypeError where the value that names one is missing. */
+export function userOf(options: { readonly userId?: string }): string | undefined {
+  const { userId } = options;
+  if ('userId' in options && typeof userId !== 'string') {
+    throw new TypeError(`userId is ${userId}: leave it out for a call without a user`);
+  }
+  return userId;
 }
 
 /** The body of an answer, with a fault of the connection as the error of the call. */

@@ -1,4 +1,5 @@
 /** The header Idempotency-Key, and other headers that may come once. */
+import { isUtf8 } from 'node:buffer';
 import type { FastifyRequest } from 'fastify';
 import { type TStringOptions, Type } from 'typebox';
 import { invalid } from '../../kernel/errors.ts';
@@ -20,14 +21,19 @@ export const OnceGiven = (description: string, options: TStringOptions = {}) =>
 export const IdempotencyKey = (description: string) =>
   OnceGiven(description, { maxLength: keyMax });
 
-/** A header that may come once; throws `400` for a repeated one. */
+/**
+ * A header that may come once; throws `400` for a repeated one. Node decodes the bytes of headers as Latin-1: those that
+ * are valid UTF-8 are decoded as UTF-8.
+ */
 export function onceGiven(request: FastifyRequest, name: string): string | undefined {
   const value = request.headers[name];
   if (value === undefined) return undefined;
   if (typeof value !== 'string' || isRepeated(request, name)) {
     throw invalid(name, 'must be given once');
   }
-  return value;
+  if (!/[\x80-\xff]/.test(value)) return value;
+  const bytes = Buffer.from(value, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
 /** The key of a request; throws `400` for an invalid one. */

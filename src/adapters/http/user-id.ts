@@ -1,5 +1,4 @@
 /** The headers `x-user-id` and `x-user-name`: the user on whose behalf a client calls. */
-import { isUtf8 } from 'node:buffer';
 import type { FastifyRequest } from 'fastify';
 import type { Caller } from '../../kernel/caller.ts';
 import { invalid } from '../../kernel/errors.ts';
@@ -20,9 +19,8 @@ export function userNameOf(request: FastifyRequest): string | undefined {
 }
 
 function nameIn(request: FastifyRequest, header: string): string | undefined {
-  const given = onceGiven(request, header);
-  if (given === undefined) return undefined;
-  const name = headerText(given);
+  const name = onceGiven(request, header);
+  if (name === undefined) return undefined;
   if (name === '' || [...name].length > userNameMax || !isCleanText(name)) {
     throw invalid(header, `must be 1 to ${userNameMax} characters`);
   }
@@ -33,10 +31,4 @@ function nameIn(request: FastifyRequest, header: string): string | undefined {
 export function userFor(request: FastifyRequest, { clientName }: Pick<Caller, 'clientName'>) {
   const user = userOf(request);
   return { userId: user ?? clientName, isForUser: user !== undefined };
-}
-
-/** Node decodes header bytes as Latin-1; bytes that are valid UTF-8 are decoded as UTF-8. */
-function headerText(header: string): string {
-  const bytes = Buffer.from(header, 'latin1');
-  return isUtf8(bytes) ? bytes.toString('utf8') : header;
 }

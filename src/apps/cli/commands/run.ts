@@ -131,10 +131,11 @@ async function withFiles(
     throw new CliError('--file is for an input that is an object', exitCodes.usage);
   }
   const { files: before = [] } = input;
+  const whose = userId === undefined ? {} : { userId };
   const files: unknown[] = Array.isArray(before) ? [...before] : [before];
   for (const path of paths) {
     const bytes = await readBytes(resolve(io.cwd, path), path);
-    const { id } = await client.files.upload(bytes, { name: basename(path), userId });
+    const { id } = await client.files.upload(bytes, { name: basename(path), ...whose });
     files.push(id);
   }
   return { ...input, files };
