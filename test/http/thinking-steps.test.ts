@@ -31,6 +31,7 @@ const unpriced = {
     price: null,
     rule: null,
     guard: null,
+    files: null,
   },
 };
 
