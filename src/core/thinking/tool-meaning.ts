@@ -13,7 +13,7 @@ import { similarity } from '../memories/codes.ts';
 const toolsMax = 2_000;
 /** How long a search waits for the vectors of tools. */
 const waitMs = 5_000;
-/** Bytes of all vectors that are kept, and of what keeps one; those that no search has used for the longest are dropped first. */
+/** Bytes of all vectors that are kept, and of what keeps one. The organization that keeps the most drops what it has not used for the longest. */
 const keptBytesMax = 64 * 1024 * 1024;
 const entryBytes = 200;
 /** Tools that a search finds by their meaning. */
@@ -25,9 +25,16 @@ export interface Described {
   readonly text: string;
 }
 
+/** What an organization keeps. An account's provider may give other vectors, so none are shared. */
+interface Kept {
+  /** By digest of model and text, the last used last. Null for a text without one. */
+  readonly vectors: Map<string, Float32Array | null>;
+  bytes: number;
+}
+
 export class ToolMeaning {
-  /** By digest of organization, model and text: an account's provider may give other vectors. Null for a text without one. */
-  readonly #vectors = new Map<string, Float32Array | null>();
+  /** By organization. */
+  readonly #kept = new Map<string, Kept>();
   #bytes = 0;
   /** What is being made, by agent. */
   readonly #making = new Map<string, Promise<void>>();
@@ -42,14 +49,15 @@ export class ToolMeaning {
     const searched = tools.slice(0, toolsMax).map(({ name, text }) => ({
       name,
       text,
-      key: digestOf(JSON.stringify([owning.organizationId, embedder.model, text])),
+      key: digestOf(JSON.stringify([embedder.model, text])),
     }));
     const asked = await embedder.question(owning, query);
     if (asked === null) return [];
     await withDeadline(this.#make(embedder, owning, searched), waitMs);
+    const vectors = this.#kept.get(owning.organizationId)?.vectors;
     return searched
       .flatMap(({ name, key }) => {
-        const vector = this.#vectors.get(key);
+        const vector = vectors?.get(key);
         if (vector == null || vector.length !== asked.length) return [];
         return [{ name, likeness: similarity(asked, vector) }];
       })
@@ -64,7 +72,7 @@ export class ToolMeaning {
     const agent = agentKey(owning);
     const before = this.#making.get(agent);
     if (before !== undefined) return before;
-    const missing = tools.filter(({ key }) => !this.#use(key));
+    const missing = tools.filter(({ key }) => !this.#use(owning.organizationId, key));
     if (missing.length === 0) return Promise.resolve();
     const made = this.#makeOf(embedder, owning, missing)
       // The search goes on by words; the embedder has logged why.
@@ -79,29 +87,45 @@ export class ToolMeaning {
     const vectors = await embedder.texts(owning, texts, async () => true);
     for (const [i, { key }] of missing.entries()) {
       const vector = vectors[i];
-      if (vector !== undefined) this.#keep(key, vector);
+      if (vector !== undefined) this.#keep(owning.organizationId, key, vector);
     }
   }
 
   /** Puts what is kept of a text last; returns whether it is kept. */
-  #use(key: string): boolean {
-    const vector = this.#vectors.get(key);
-    if (vector === undefined) return false;
-    this.#vectors.delete(key);
-    this.#vectors.set(key, vector);
+  #use(organizationId: string, key: string): boolean {
+    const vectors = this.#kept.get(organizationId)?.vectors;
+    const vector = vectors?.get(key);
+    if (vectors === undefined || vector === undefined) return false;
+    vectors.delete(key);
+    vectors.set(key, vector);
     return true;
   }
 
-  #keep(key: string, vector: Float32Array | null): void {
+  #keep(organizationId: string, key: string, vector: Float32Array | null): void {
     // Another agent of the organization may have made it meanwhile.
-    if (this.#use(key)) return;
-    this.#vectors.set(key, vector);
-    this.#bytes += bytesOf(vector);
-    for (const [oldest, dropped] of this.#vectors) {
-      if (this.#bytes <= keptBytesMax) break;
-      this.#vectors.delete(oldest);
-      this.#bytes -= bytesOf(dropped);
-    }
+    if (this.#use(organizationId, key)) return;
+    const kept = this.#kept.get(organizationId) ?? { vectors: new Map(), bytes: 0 };
+    this.#kept.set(organizationId, kept);
+    kept.vectors.set(key, vector);
+    this.#count(kept, bytesOf(vector));
+    while (this.#bytes > keptBytesMax) this.#dropOldest();
+  }
+
+  /** Drops a vector of the organization that keeps the most, so that none loses its share to another. */
+  #dropOldest(): void {
+    const [organizationId, kept] = [...this.#kept].reduce((most, one) =>
+      one[1].bytes > most[1].bytes ? one : most,
+    );
+    const [oldest] = kept.vectors;
+    if (oldest === undefined) return;
+    kept.vectors.delete(oldest[0]);
+    this.#count(kept, -bytesOf(oldest[1]));
+    if (kept.vectors.size === 0) this.#kept.delete(organizationId);
+  }
+
+  #count(kept: Kept, bytes: number): void {
+    kept.bytes += bytes;
+    this.#bytes += bytes;
   }
 }
 
