@@ -526,6 +526,51 @@ describe('a guard that fails', () => {
     expect(linesIn(log)).toHaveLength(1);
   });
 
+  test.each([
+    ['LONG 1000001', /may have 1000000 bytes of JSON, and this one has 1000003$/],
+    ['LONG 1100000', /the output is larger than 1024 KiB of JSON$/],
+  ])('to give a text within its bounds, as for %s, says so', async (task, message) => {
+    const thinker = await newGuarded([watching('message')]);
+
+    const job = await thinker.task(task);
+
+    expect(job).toMatchObject({ status: 'failed', attempt: 1, error: { code: 'guard_failed' } });
+    expect(job.error.message).toMatch(message);
+  });
+
+  test('is no one that gives as long a text as an output may have', async () => {
+    const thinker = await newGuarded([watching('answer')]);
+    world.provider.script(answering('LONG 999998'));
+
+    const job = await thinker.task('Work');
+
+    expect(job.output.answer).toHaveLength(999_998);
+  });
+
+  test('runs again in a resumed job, where its model is asked anew, but none that let the text pass', async () => {
+    const [passed, letting, failing] = [linesFile(), linesFile(), linesFile()];
+    const thinker = await newGuarded([
+      watching('message', { log: passed }),
+      watching('answer', { log: letting }, { on_failure: 'pass' }),
+      watching('answer', { log: failing, asks: true }),
+    ]);
+    world.provider.script(answering('NONSENSE'));
+    const before = soFar();
+    const failed = await thinker.task('Work');
+    expect(failed).toMatchObject({ status: 'failed', error: { code: 'guard_failed' } });
+    expect([passed, letting, failing].map((log) => linesIn(log).length)).toEqual([1, 1, 1]);
+    expect(soFar()).toBe(before + 2);
+
+    const resumed = await thinker.post(`/api/jobs/${failed.job_id}/retry`, { resume: true });
+    const { body: job } = await thinker.jobIn(resumed.body.job_id, 'failed');
+
+    expect(job.error.code).toBe('guard_failed');
+    expect([passed, letting, failing].map((log) => linesIn(log).length)).toEqual([1, 1, 2]);
+    expect(soFar()).toBe(before + 3);
+    const verdicts = (await guardsIn(thinker, job)).map(({ guard }) => guard.action);
+    expect(verdicts).toEqual(['pass', 'pass', null]);
+  });
+
   test('and asks its model for lack of a budget ends the job with budget_exceeded', async () => {
     const guard = watching('message', { asks: true }, { on_failure: 'pass' });
     const thinker = await newGuarded([guard]);

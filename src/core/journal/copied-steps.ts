@@ -4,9 +4,9 @@ import type { Transaction } from '../../adapters/database/database.ts';
 
 /**
  * Copies the steps that have ended, and those of code and tools that were interrupted, which run again. Calls of models
- * without an answer, requests that failed and waits that did not end are made anew. The copies are of the epoch before the
- * first claim, and failures of no attempt of the job. Tokens and costs stay with the job that was charged, and the waits for
- * providers with the one that was patient for so long.
+ * without an answer, requests that failed, guards that failed and kept their text back, with what their models said, and waits
+ * that did not end are made anew. The copies are of the epoch before the first claim, and failures of no attempt of the job.
+ * Tokens and costs stay with the job that was charged, and the waits for providers with the one that was patient for so long.
  */
 export async function copyEndedSteps(tx: Transaction, from: string, to: string): Promise<void> {
   await sql`
@@ -23,6 +23,10 @@ export async function copyEndedSteps(tx: Transaction, from: string, to: string):
     where job_id = ${from} and kind <> 'provider' and (
       status = 'completed'
       or (status = 'failed' and kind not in ('model', 'guard', 'generate'))
+      or (status = 'failed' and kind = 'guard' and guard like '%"action":"pass"%')
       or (status = 'interrupted' and kind in ('tool', 'skill', 'step'))
-    )`.execute(tx.kysely);
+    ) and not (kind = 'model' and coalesce(parent, 0) in (
+      select n from job_steps
+      where job_id = ${from} and kind = 'guard' and status = 'failed' and guard not like '%"action":"pass"%'
+    ))`.execute(tx.kysely);
 }

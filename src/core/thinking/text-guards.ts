@@ -16,17 +16,20 @@ import {
   type TextToGuard,
 } from '../agents/guards.ts';
 import { runToolSkill } from '../jobs/runs/tool-run.ts';
+import type { StepFailure } from '../journal/journal-steps.ts';
 import { guardPart, type RunPart } from '../journal/run-part.ts';
-import type { StepError } from '../journal/step-rows.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { type Skill, skillKeyParts } from '../skills/registry.ts';
 import { log, type ThinkingAttempt } from './attempt.ts';
 import { beginGuard, endGuard, findReplacement } from './guard-records.ts';
 import { stopped, ThinkingError, type ThinkingErrorCode } from './thinking-error.ts';
 
-/** Characters of a text that guards are given, or give. */
+/** Characters of a text that guards are given. */
 const textMax = 1_000_000;
+const noVerdict = 'Its output is no verdict';
 const tooLong = `A text for a guard may have ${textMax} characters`;
+/** Bytes of JSON of a text that a guard gives: those of an answer, which the output of a job has to hold. */
+const replacementBytesMax = 1_000_000;
 const reasonMax = 300;
 
 /** A text of a generation, for its guards. */
@@ -56,7 +59,7 @@ interface Verdict {
   /** In place of the one that it was given. */
   readonly text?: string;
 }
-type Outcome = Verdict | { readonly error: StepError };
+type Outcome = Verdict | { readonly error: StepFailure };
 
 /** The generation whose texts are guarded. */
 interface GuardedGeneration {
@@ -195,13 +198,16 @@ export class TextGuards {
     };
     const result = await runToolSkill(run, call, part, signal, scope);
     if (result.kind === 'stopped') throw stopped();
-    if (result.kind === 'failed') return { error: { code: result.code, message: result.message } };
-    return verdictIn(JSON.parse(result.output)) ?? failed('Its output is no verdict');
+    if (result.kind === 'failed') {
+      const { code, message, retryable = true } = result;
+      return { error: { code, message, retryable } };
+    }
+    return verdictIn(JSON.parse(result.output));
   }
 }
 
-function failed(message: string): { readonly error: StepError } {
-  return { error: { code: 'output_invalid', message } };
+function failed(message: string): { readonly error: StepFailure } {
+  return { error: { code: 'output_invalid', message, retryable: false } };
 }
 
 /** What is wrong with the input of a skill that has changed since the agent was saved. */
@@ -210,27 +216,24 @@ function faultOf(skill: Skill, input: unknown): string | null {
   return issue === undefined ? null : `Its input breaks its schema: ${issue.field} ${issue.issue}`;
 }
 
-/** Faults that another attempt would have, too. */
-const lasting: ReadonlySet<string> = new Set([
-  'output_invalid',
-  'missing_credentials',
-  'model_refused',
-]);
-
-function failureOf({ skill }: Guard, { code, message }: StepError): ThinkingError {
+function failureOf({ skill }: Guard, { code, message, retryable }: StepFailure): ThinkingError {
   const named = `The guard ${skill} failed: ${message}`;
   const own: ThinkingErrorCode = code === 'budget_exceeded' ? code : 'guard_failed';
-  return new ThinkingError(own, named, own === 'guard_failed' && !lasting.has(code));
+  return new ThinkingError(own, named, own === 'guard_failed' && retryable);
 }
 
-/** Null for an output that is no verdict. */
-function verdictIn(output: unknown): Verdict | null {
-  if (!isObject(output)) return null;
-  const { action, text, reason: given } = output;
-  if (!(guardActions as readonly unknown[]).includes(action)) return null;
+function verdictIn(output: unknown): Outcome {
+  const { action, text, reason: given } = isObject(output) ? output : {};
+  if (!(guardActions as readonly unknown[]).includes(action)) return failed(noVerdict);
   const reason = typeof given === 'string' ? cleanText(given.slice(0, reasonMax)) : null;
   const verdict = { action: action as GuardAction, reason };
   if (action !== 'replace') return verdict;
-  if (typeof text !== 'string' || text.length > textMax) return null;
+  if (typeof text !== 'string') return failed(noVerdict);
+  const bytes = Buffer.byteLength(JSON.stringify(text));
+  if (bytes > replacementBytesMax) {
+    return failed(
+      `A text that a guard gives may have ${replacementBytesMax} bytes of JSON, and this one has ${bytes}`,
+    );
+  }
   return { ...verdict, text: cleanText(text) };
 }

@@ -1,7 +1,7 @@
 /** Runs a skill as a tool: with its own time limit and error, otherwise as a part of the attempt. */
 import type { RunHandle, RunHandlers, RunOutcome } from '../../executors/run.ts';
+import type { StepFailure } from '../../journal/journal-steps.ts';
 import type { RunPart } from '../../journal/run-part.ts';
-import type { StepError } from '../../journal/step-rows.ts';
 import type { WaitScope } from '../../journal/wait-scope.ts';
 import { PartChanges } from '../../memories/part-changes.ts';
 import { skillKeyParts } from '../../skills/registry.ts';
@@ -20,7 +20,7 @@ const displacedMax = 3;
 /** The end of a skill that ran as a tool, and its messages to the conversation. */
 export type SkillResult = (
   | { readonly kind: 'completed'; readonly output: string }
-  | ({ readonly kind: 'failed' } & StepError)
+  | ({ readonly kind: 'failed' } & StepFailure)
   | { readonly kind: 'stopped' }
 ) & { readonly messages?: readonly RunMessage[] };
 
@@ -79,7 +79,8 @@ async function runWithPlaces(
   }
   const found = await findSettings(runs, job, name);
   if (found && 'missing' in found) {
-    return { kind: 'failed', code: 'missing_credentials', message: found.missing };
+    const code = 'missing_credentials';
+    return { kind: 'failed', code, message: found.missing, retryable: false };
   }
   if (wasInterrupted && skill.remoteSourceId !== null && skill.maxAttempts === 1) {
     return { kind: 'failed', code: 'worker_lost', message: calledBefore };
@@ -161,7 +162,11 @@ function resultOf(outcome: RunOutcome, isOnce: boolean): SkillResult {
     case 'displaced':
       return { kind: 'failed', code: 'worker_lost', message: isOnce ? diedOnce : diedAlways };
     default:
-      return { kind: 'failed', ...(failureOf(outcome) as JobError) };
+      return {
+        kind: 'failed',
+        ...(failureOf(outcome) as JobError),
+        retryable: outcome.kind !== 'failed' || outcome.retryable,
+      };
   }
 }
 
