@@ -707,32 +707,58 @@ describe('a verdict on record', () => {
   });
 });
 
-test('a message that steers a run is guarded: the model gets a note of one that is refused', async () => {
-  const thinker = await newGuarded([watching('message')]);
-  const tool = gate();
-  const input = { ...acting({ until: tool.path }), output: 'played' };
-  world.provider.script(
-    inTurn({ toolCalls: [{ name: toolNamed(play), input }] }, { text: 'Done.' }),
-  );
-  const before = soFar();
-  const jobId = await thinker.begin('Work');
-  const follower = await thinker.follow(jobId);
-  await follower.event(({ event }) => event === 'tool_call', 'the tool is called');
-  const { body } = await thinker.get(`/api/jobs/${jobId}`);
-  const steering = {
-    ...thinker.named,
-    'x-conversation-id': body.conversation_id,
-    'x-conversation-mode': 'steer',
+describe('a message that steers a run', () => {
+  /** A run that plays, steered by tasks, until it has ended. */
+  const steered = async (thinker: Thinker, ...tasks: string[]) => {
+    const tool = gate();
+    const input = { ...acting({ until: tool.path }), output: 'played' };
+    world.provider.script(
+      inTurn({ toolCalls: [{ name: toolNamed(play), input }] }, { text: 'Done.' }),
+    );
+    const jobId = await thinker.begin('Work');
+    const follower = await thinker.follow(jobId);
+    await follower.event(({ event }) => event === 'tool_call', 'the tool is called');
+    const { body } = await thinker.get(`/api/jobs/${jobId}`);
+    const steering = {
+      ...thinker.named,
+      'x-conversation-id': body.conversation_id,
+      'x-conversation-mode': 'steer',
+    };
+    const jobs: string[] = [];
+    for (const task of tasks) {
+      const { body: begun } = await thinker.post(`/api/${runTask}`, { task }, steering);
+      jobs.push(begun.job_id);
+    }
+    tool.open();
+    const { body: job } = await thinker.jobIn(jobId, 'completed', 'failed');
+    return { job, jobs };
   };
-  for (const task of ['A SECRET', 'NO']) await thinker.post(`/api/${runTask}`, { task }, steering);
-  tool.open();
-  const { body: job } = await thinker.jobIn(jobId, 'completed');
 
-  const sent = JSON.stringify(world.provider.requests.slice(before).at(-1)?.messages);
-  expect(sent).toContain('A [redacted]');
-  expect(sent).toContain('[refused by a guard: It says no.]');
-  expect(sent).not.toMatch(/SECRET|"NO"/);
-  expect((await contentsOf(thinker, job)).join()).not.toMatch(/SECRET|"NO"/);
+  test('is guarded: the model gets a note of one that is refused', async () => {
+    const thinker = await newGuarded([watching('message')]);
+    const before = soFar();
+
+    const { job } = await steered(thinker, 'A SECRET', 'NO');
+
+    const sent = JSON.stringify(world.provider.requests.slice(before).at(-1)?.messages);
+    expect(sent).toContain('A [redacted]');
+    expect(sent).toContain('[refused by a guard: It says no.]');
+    expect(sent).not.toMatch(/SECRET|"NO"/);
+    expect((await contentsOf(thinker, job)).join()).not.toMatch(/SECRET|"NO"/);
+  });
+
+  test.each(['NONSENSE', 'BREAK'])('and whose guard fails for %s fails alone', async (task) => {
+    const thinker = await newGuarded([watching('message')]);
+    const before = soFar();
+
+    const { job, jobs } = await steered(thinker, task, 'Heard');
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Done.' } });
+    expect(sentSince(before)).toContain('Heard');
+    const { body: failed } = await thinker.jobIn(jobs[0] as string, 'completed', 'failed');
+    expect(failed).toMatchObject({ status: 'failed', error: { code: 'guard_failed' } });
+    expect(sentSince(before)).not.toContain(task);
+  });
 });
 
 test('the agents that a model gives tasks to have guards of their own', async () => {

@@ -14,7 +14,6 @@ import { filesIn as filesInMessage, inWords, leftOutLater } from './message-file
 import { inputWithTask, judgedText } from './released.ts';
 import { saidOf } from './steered.ts';
 import type { TextGuards } from './text-guards.ts';
-import { ThinkingError } from './thinking-error.ts';
 
 /** Files of earlier messages that the model is sent again, the newest first. */
 const filesMax = 10;
@@ -152,26 +151,20 @@ async function judgedEntry(
   const { text } = message;
   const { content, task_field: field } = row;
   const given = { on: 'message', text, key: `history/${id}`, parent } as const;
-  try {
-    const judged =
-      text === prompt
-        ? ({ kind: 'passed', text: task, isReplaced: true } as const)
-        : await guards.judge(given, scope);
-    const said = judgedText(judged);
-    const isRefused = judged.kind === 'refused';
-    const changed =
-      text === content
-        ? said
-        : messageText(inputWithTask(content, field, text, said, isRefused) ?? said);
-    // A trial changes nothing that others have said.
-    if (job.agent_overrides === null) await recordTask(attempt.generations, changed, id);
-    return { id, message: { role: 'user', text: said }, row: { ...row, content: changed } };
-  } catch (error) {
-    if (!(error instanceof ThinkingError) || error.code !== 'guard_failed') throw error;
-    if (error.retryable && job.attempt < job.max_attempts) throw error;
-    log(attempt, `An earlier message of a user was left out: ${error.message}`);
-    return null;
-  }
+  const judged =
+    text === prompt
+      ? ({ kind: 'passed', text: task, isReplaced: true } as const)
+      : await guards.judgeIfPossible(given, scope, 'An earlier message of a user');
+  if (judged === null) return null;
+  const said = judgedText(judged);
+  const isRefused = judged.kind === 'refused';
+  const changed =
+    text === content
+      ? said
+      : messageText(inputWithTask(content, field, text, said, isRefused) ?? said);
+  // A trial changes nothing that others have said.
+  if (job.agent_overrides === null) await recordTask(attempt.generations, changed, id);
+  return { id, message: { role: 'user', text: said }, row: { ...row, content: changed } };
 }
 
 /** The last summary as a user message, and the messages after it. */

@@ -38,10 +38,15 @@ export async function takeSteering(
   if (waiting.length === 0) return [];
   await recorded();
   const judged = new Map<string, Judged>();
-  for (const one of waiting) judged.set(one.jobId, await judgeMessage(active, one));
+  for (const one of waiting) {
+    const said = await judgeMessage(active, one);
+    if (said !== null) judged.set(one.jobId, said);
+  }
+  const passed = waiting.filter(({ jobId }) => judged.has(jobId));
+  if (passed.length === 0) return [];
   const now = clock.now();
   const taken = await generations.journal.write(async (tx, isRepeat) => {
-    const some = (await takeMessages(context, tx, job, waiting, now)).map((one) =>
+    const some = (await takeMessages(context, tx, job, passed, now)).map((one) =>
       judgedMessage(one, field, judged.get(one.jobId)),
     );
     // The first try may have been committed, and its confirmation lost.
@@ -69,10 +74,10 @@ export async function takeSteering(
   return taken;
 }
 
-/** What the guards say about a message. */
+/** What the guards say about a message; null where they cannot: it becomes the next job of the conversation, and fails alone. */
 function judgeMessage({ guards, scope, part }: ActiveGeneration, { jobId, text }: SteeringMessage) {
   const message = { on: 'message', text, key: `message/${jobId}`, parent: part.step } as const;
-  return guards.judge(message, scope);
+  return guards.judgeIfPossible(message, scope, 'A message that steers the run');
 }
 
 /** The message as the guards have left it. One that they refuse does not end the run: the model and the user get a note. */

@@ -73,8 +73,8 @@ export class TextGuards {
   readonly #of: GuardedGeneration;
   readonly #guards: readonly Guard[];
   readonly #recorded: ReadonlyMap<string | null, GuardStep>;
-  /** The verdicts that this claim has got, by key: a message that steers the run may be judged before it is taken. */
-  readonly #given = new Map<string, Verdict>();
+  /** What has become of texts that may be left out, by key: a message that steers the run comes again until it is taken. */
+  readonly #known = new Map<string, Judged | null>();
   /** The turn that guards are recorded with. */
   turn: number;
 
@@ -106,6 +106,22 @@ export class TextGuards {
     }
   }
 
+  /** As `judge`, for a text without which the run goes on: null, and a line in its log, where no further attempt could judge it. */
+  async judgeIfPossible(given: GuardedText, within: WaitScope, what: string) {
+    const known = this.#known.get(given.key);
+    if (known !== undefined) return known;
+    const judged = await this.judge(given, within).catch((error: unknown) => {
+      const { attempt } = this.#of;
+      const { job } = attempt.run;
+      if (!(error instanceof ThinkingError) || error.code !== 'guard_failed') throw error;
+      if (error.retryable && job.attempt < job.max_attempts) throw error;
+      log(attempt, `${what} was left out: ${error.message}`);
+      return null;
+    });
+    this.#known.set(given.key, judged);
+    return judged;
+  }
+
   async #judge(given: GuardedText, scope: WaitScope): Promise<Judged> {
     let { text } = given;
     // The run goes on without it, as the model can ask for less.
@@ -114,9 +130,7 @@ export class TextGuards {
     for (const [i, guard] of this.#guards.entries()) {
       if (!guard.on.includes(given.on)) continue;
       const key = `${i}/${given.key}/${digestOf(JSON.stringify([guard, text]))}`;
-      const verdict =
-        this.#given.get(key) ?? (await this.#verdictOf(guard, { ...given, text }, { key, scope }));
-      this.#given.set(key, verdict);
+      const verdict = await this.#verdictOf(guard, { ...given, text }, { key, scope });
       if (verdict.action === 'refuse') {
         return { kind: 'refused', reason: verdict.reason ?? `${guard.skill} refuses it` };
       }
