@@ -330,6 +330,24 @@ test('memories that only a repeated attempt recalls are judged, too', async () =
   expect(sentSince(before)).toContain('[redacted]');
 });
 
+test.each(['NONSENSE', 'BREAK'])(
+  'memories whose guard fails for %s are left out, and the job goes on',
+  async (word) => {
+    const thinker = await newGuarded([watching('tool_result')], { recall: { limit: 1 } });
+    const memory = { content: `The harbour: ${word}`, tag: 'facts' };
+    await thinker.post('/api/agents/thinker/memories', memory);
+    world.provider.script(answering('Fine.'));
+    const before = soFar();
+
+    const job = await thinker.task('The harbour?');
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Fine.' } });
+    expect(sentSince(before)).not.toContain(word);
+    const { ended } = await thinker.follow(job.job_id);
+    expect(JSON.stringify(await ended)).toContain('What was recalled was left out');
+  },
+);
+
 describe('the result of a tool', () => {
   test('is seen by the model, the conversation and the stream only as a guard leaves it', async () => {
     const log = linesFile();

@@ -56,8 +56,8 @@ export async function recalledFor(
   const text = JSON.stringify(memories);
   const parent = part.step;
   const given = { on: 'tool_result', tool: toolName, text, key: 'recall', parent } as const;
-  const judged = await guards.judge(given, scope);
-  if (judged.kind === 'refused') return '';
+  const judged = await guards.judgeIfPossible(given, scope, 'What was recalled');
+  if (judged === null || judged.kind === 'refused') return '';
   const shown = judged.isReplaced ? judged.text : memories;
   const callId = `recall-${id.slice(0, 16)}`;
   const message: ToolMessage = {
