@@ -46,12 +46,15 @@ export interface S3Server {
   readonly environment: Record<string, string>;
   /** Has every request refused until it is null again. */
   refuseWith(status: number | null): void;
+  /** Has reads answered once it resolves, until it is null again. */
+  holdReads(hold: (() => Promise<void>) | null): void;
   close(): Promise<void>;
 }
 
 export async function startS3(): Promise<S3Server> {
   const objects = new Map<string, Buffer>();
   let refusal: number | null = null;
+  let hold: (() => Promise<void>) | null = null;
   const answer = async (request: IncomingMessage): Promise<[number, Buffer | string]> => {
     const body = await buffer(request);
     if (refusal !== null) return [refusal, '<Error><Code>InternalError</Code></Error>'];
@@ -65,6 +68,7 @@ export async function startS3(): Promise<S3Server> {
     const key = decodeURIComponent((request.url ?? '').replace('/bucket/', ''));
     if (request.method === 'PUT') objects.set(key, body);
     if (request.method === 'DELETE') objects.delete(key);
+    if (request.method === 'GET') await hold?.();
     const found = objects.get(key);
     if (/GET|HEAD/.test(request.method ?? ''))
       return found === undefined ? [404, ''] : [200, found];
@@ -86,6 +90,9 @@ export async function startS3(): Promise<S3Server> {
     },
     refuseWith(status) {
       refusal = status;
+    },
+    holdReads(next) {
+      hold = next;
     },
     close: () => receiver.close(),
   };

@@ -17,6 +17,8 @@ import { ThinkingError } from './thinking-error.ts';
 
 /** Bytes of all files of one call: providers take some 20 MB in a request. */
 export const sentBytesMax = 14 * 1024 * 1024;
+/** Files of a call that are read at a time. */
+const readAtOnce = 4;
 /** The files of a call that its step names, the last ones. */
 const givenMax = 40;
 
@@ -44,19 +46,30 @@ export async function withFiles<T>(
   const { organization_id } = attempt.run.job;
   const release = await attempt.parts.fileBytes.take(bytes, organization_id, signal);
   try {
-    const contents = new Map<string, FileContent>();
-    for (const row of sent.values()) {
-      const read = await readUpTo(attempt, row, Number(row.bytes));
-      if (read === null) {
-        rows.delete(row.id);
-        continue;
-      }
-      const about = { name: row.name, mediaType: row.media_type };
-      contents.set(row.id, { ...about, base64: read.toString('base64') });
-    }
+    const contents = await readAll(attempt, [...sent.values()]);
+    for (const { id } of sent.values()) if (!contents.has(id)) rows.delete(id);
     return await makeCall(withGiven(messages, rows, contents));
   } finally {
     release();
+  }
+}
+
+/** The contents of files that are not gone, by their ids. */
+async function readAll(attempt: ThinkingAttempt, left: FileRow[]) {
+  const contents = new Map<string, FileContent>();
+  const readNext = async () => {
+    for (let row = left.pop(); row !== undefined; row = left.pop()) {
+      const read = await readUpTo(attempt, row, Number(row.bytes));
+      const base64 = read?.toString('base64');
+      const { id, name, media_type: mediaType } = row;
+      if (base64 !== undefined) contents.set(id, { name, mediaType, base64 });
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: readAtOnce }, readNext));
+    return contents;
+  } finally {
+    left.length = 0;
   }
 }
 

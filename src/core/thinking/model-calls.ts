@@ -252,14 +252,19 @@ async function askOnce(
   const { output, call: to } = request.generation;
   const prompt = estimates.bound(request.model, request.size);
   const expected = estimates.expected(request.model, request.size);
+  const { messages, model } = request;
   const permit = await bounds.admit({ prompt, output }, to.signal);
+  const files = { messages, model, takesFiles: seesFiles(request), signal: to.signal };
   try {
-    const renewMoment = await awaitMoment(request, request.model, expected, hasNext).catch(
-      bounds.uncounted,
-    );
-    await requireKey(parts, run.job);
-    const call = await begin(request, { prompt, expected, output: permit.output }, ready);
-    return await callOnce(request, call, permit.output, renewMoment);
+    // Before the moment, because to read files takes longer than a moment counts.
+    return await withFiles(request.attempt, files, async (sent) => {
+      const renewMoment = await awaitMoment(request, model, expected, hasNext).catch(
+        bounds.uncounted,
+      );
+      await requireKey(parts, run.job);
+      const call = await begin(request, { prompt, expected, output: permit.output }, ready);
+      return await callOnce(request, call, permit.output, sent, renewMoment);
+    });
   } finally {
     bounds.release(permit);
   }
@@ -317,17 +322,21 @@ async function begin(
   }
 }
 
-/** Makes the call and records how it ended. `permitted`: its most tokens within the bound of the attempt. */
+/**
+ * Makes the call and records how it ended. `permitted`: its most tokens within the bound of the attempt; `sent`: the messages
+ * with their files.
+ */
 async function callOnce(
   request: TurnRequest,
   call: BegunCall,
   permitted: number,
+  sent: readonly DialogueMessage[],
   renewMoment: () => Promise<void>,
 ): Promise<ModelTurn> {
   const { attempt, generation } = request;
   const begun = { isAsked: false };
   try {
-    const answer = await stream(request, call, begun, renewMoment);
+    const answer = await stream(request, call, begun, sent, renewMoment);
     return await recordAnswer(request, call, permitted, answer);
   } catch (error) {
     if (!(begun.isAsked || error instanceof ModelError)) {
@@ -350,26 +359,24 @@ async function stream(
   request: TurnRequest,
   call: BegunCall,
   begun: { isAsked: boolean },
+  sent: readonly DialogueMessage[],
   renewMoment: () => Promise<void>,
 ): Promise<ModelAnswer> {
-  const { attempt, generation, model, messages } = request;
+  const { attempt, generation, model } = request;
   const settings = await settingsFor(attempt, model);
   const way = wayOf(request, settings);
   const batches = new TextBatches((text) => {
     if (isShown(request)) report(attempt, { type: 'token', data: { step: call.n, text } });
   });
-  const { signal } = generation.call;
-  const { takesFiles } = way.taken;
   const onText = (text: string) => batches.add(text);
   try {
-    return await withFiles(attempt, { messages, model, takesFiles, signal }, async (sent) => {
-      // The budget, or the memory for files, may have held up the call since its moment.
-      await renewMoment();
-      begun.isAsked = true;
-      return noted(attempt, model, settings, bookedTokens(call.expected, generation.output), () =>
-        attempt.parts.models.call({ ...callOfTurn(request, way, sent, call.output), onText }),
-      );
-    });
+    // The budget may have held up the call since its moment.
+    await renewMoment();
+    begun.isAsked = true;
+    const booked = bookedTokens(call.expected, generation.output);
+    return await noted(attempt, model, settings, booked, () =>
+      attempt.parts.models.call({ ...callOfTurn(request, way, sent, call.output), onText }),
+    );
   } finally {
     batches.end();
   }
