@@ -8,6 +8,7 @@ import { openJobs } from '../../src/platform/user-data/user-data.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { copyJob } from '../support/copied-jobs.ts';
 import { engines } from '../support/databases.ts';
+import { waitingParent } from '../support/families.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { plansOf, recording, rowsOf } from '../support/query-plans.ts';
 import { anyWriter } from '../support/writers.ts';
@@ -397,6 +398,20 @@ describe.each(await engines())('on $name', (engine) => {
           JSON.stringify(filters),
         ).toEqual(fitting.map(({ id }) => id));
       }
+    });
+
+    test('has those whose run waits among the active ones', async () => {
+      const world = await jobsWorld(engine);
+      const { id, children } = await waitingParent(world, 1);
+      const { conversation_id } = await world.row(id);
+      const jobs = await Promise.all([...children].map((child) => world.row(child)));
+      const ids = [conversation_id, ...jobs.map((job) => job.conversation_id)];
+
+      const found = await world.conversations.list('default', { status: 'active' }, all);
+
+      expect((await world.row(id)).status).toBe('waiting');
+      expect(found.total).toBe(2);
+      expect(found.conversations.map((one) => one.id).sort()).toEqual(ids.sort());
     });
 
     test('comes in pages, newest first', async () => {

@@ -146,7 +146,7 @@ function conversationsOfJobs(organizationId: string, agentId: string | undefined
   const ofAgent = agentId === undefined ? sql`` : sql`and agent_id = ${agentId}`;
   return sql`select jobs.conversation_id from (
       select agent_id, skill_category, skill_name, skill_version, trigger_type, status from job_counts
-      where organization_id = ${organizationId} and status in ('queued', 'active') ${ofAgent}
+      where organization_id = ${organizationId} and status in ('queued', 'active', 'waiting') ${ofAgent}
       group by 1, 2, 3, 4, 5, 6 having sum(count) > 0
     ) as kinds
     cross join lateral (
