@@ -488,6 +488,39 @@ describe.each(await engines())('on $name', (engine) => {
       ]);
     });
 
+    test('is observed to leave its process also where it is stopped, refused or its lease is lost', async () => {
+      const world = await jobsWorld(engine);
+      const events: unknown[] = [];
+      world.context.observers.add({
+        begun: ({ id }) => events.push(['begun', id]),
+        left: ({ id }, how) => events.push(['left', id, how]),
+      });
+      const jobs = [await world.submit(), await world.submit(), await world.submit()];
+      const [refused = '', lost = '', stopped = ''] = jobs.map(({ id }) => id);
+
+      await world.worker('without the skill', { canRun: () => false }).perform(refused);
+      const losing = world.worker('losing');
+      const run = await losing.begin(lost);
+      world.clock.advance(leaseMs + 1_000);
+      await world.recovery.sweep();
+      await losing.running.renewLeases();
+      run.run.end({ kind: 'aborted' });
+      await run.ended;
+      const last = await world.begin(stopped);
+      world.running.handBack();
+      last.run.end({ kind: 'aborted' });
+      await last.ended;
+
+      expect(events).toEqual([
+        ['begun', refused],
+        ['left', refused, 'settled'],
+        ['begun', lost],
+        ['left', lost, 'lease lost'],
+        ['begun', stopped],
+        ['left', stopped, 'settled'],
+      ]);
+    });
+
     test('is observed from its acceptance to its end, each event with its job', async () => {
       const world = await jobsWorld(engine);
       const events: [event: string, jobId: string | undefined, more?: unknown][] = [];
@@ -495,10 +528,11 @@ describe.each(await engines())('on $name', (engine) => {
         accepted: (jobs) => events.push(['accepted', jobs[0]?.id]),
         claimed: ({ id }) => events.push(['claimed', id]),
         begun: ({ id }) => events.push(['begun', id]),
+        left: ({ id }, how) => events.push(['left', id, how]),
         stepBegun: ({ id }, { kind, name }) => events.push(['step', id, `${kind} ${name}`]),
         waitBegun: ({ id }, { kind }) => events.push(['wait', id, kind]),
         ended: ({ job, transition }) => events.push(['ended', job.id, transition.status]),
-        lost: (attempts) => events.push(['lost', undefined, attempts]),
+        lost: (jobs) => events.push(['lost', jobs[0]?.id]),
       });
 
       const { id } = await world.submit();
@@ -509,9 +543,11 @@ describe.each(await engines())('on $name', (engine) => {
         await run.ask('wait', { kind: 'sleep', name: 'nap', nth: 1, ms: 0 });
       });
       const lost = await world.submit();
-      await world.worker('dead').begin(lost.id);
+      const late = await world.worker('slow').begin(lost.id);
       world.clock.advance(leaseMs + 1_000);
       await world.recovery.sweep();
+      late.run.end(completed());
+      await late.ended;
 
       expect(events).toEqual([
         ['accepted', id],
@@ -519,11 +555,13 @@ describe.each(await engines())('on $name', (engine) => {
         ['begun', id],
         ['step', id, 'step pay'],
         ['ended', id, 'completed'],
+        ['left', id, 'settled'],
         ['accepted', lost.id],
         ['claimed', lost.id],
         ['begun', lost.id],
         ['ended', lost.id, 'queued'],
-        ['lost', undefined, 1],
+        ['lost', lost.id],
+        ['left', lost.id, 'lease lost'],
       ]);
     });
   });

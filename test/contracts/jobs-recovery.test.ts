@@ -324,7 +324,10 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('does not hold up a stop: the next start runs the job again', async () => {
-      const { submit, begin, state, warnings, running, row, recovery } = await interruptible();
+      const world = await interruptible();
+      const { submit, begin, state, warnings, running, row, recovery } = world;
+      const left: unknown[] = [];
+      world.context.observers.add({ left: ({ id }, how) => left.push([id, how]) });
       const job = await submit();
       const { run, ended } = await begin(job.id);
       state.isDown = true;
@@ -335,6 +338,7 @@ describe.each(await engines())('on $name', (engine) => {
       await ended;
 
       expect(running.count()).toBe(0);
+      expect(left).toEqual([[job.id, 'unrecorded']]);
       state.isDown = false;
       expect((await row(job.id)).status).toBe('active');
       expect(await recovery.endOrphans()).toBe(1);

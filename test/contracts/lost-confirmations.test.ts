@@ -172,6 +172,8 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
     const { proxy, database } = await doubtful();
     const world = await jobsWorld(engine, { database });
     const { id } = await world.submit();
+    const left: string[] = [];
+    world.context.observers.add({ left: (_, how) => left.push(how) });
     const { run, ended } = await world.begin(id);
     const following = follow(world, id);
     await followed(following, 'active');
@@ -182,6 +184,7 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
 
     await followed(following, 'completed');
     await following.ended;
+    expect(left).toEqual(['unconfirmed']);
     expect(proxy.lost).toBe(1);
     expect(world.observed).toMatchObject([{ jobId: id, status: 'completed' }]);
   });

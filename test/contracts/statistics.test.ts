@@ -26,6 +26,12 @@ const jobOf = (skill_name = 'echo') => ({
   skill_version: 'v1.0',
 });
 
+const endOf = (name: string, status: 'completed' | 'failed' | 'cancelled', durationMs: number) => ({
+  job: jobOf(name),
+  transition: { status },
+  durationMs,
+});
+
 describe.each(await engines())('on $name', (engine) => {
   async function world() {
     const { at, open } = await engine.place();
@@ -69,10 +75,10 @@ describe.each(await engines())('on $name', (engine) => {
         const order = i % 2 === 0 ? names : names.toReversed();
         for (const name of order) {
           recorder.accepted([accepted(name), accepted(name)]);
-          recorder.ended(jobOf(name), 'completed', 100 * i);
-          recorder.ended(jobOf(name), 'failed', round);
-          recorder.ended(jobOf(name), 'cancelled', 1_000_000);
-          recorder.used(jobOf(name), { prompt: 3, completion: null }, 7);
+          recorder.ended(endOf(name, 'completed', 100 * i));
+          recorder.ended(endOf(name, 'failed', round));
+          recorder.ended(endOf(name, 'cancelled', 1_000_000));
+          recorder.modelCalled(jobOf(name), { tokens: { prompt: 3, completion: null }, cost: 7 });
         }
       }
       await Promise.all(recorders.map((recorder) => recorder.flush()));
@@ -157,7 +163,7 @@ describe.each(await engines())('on $name', (engine) => {
     const recorder = recorderOn(database);
     for (let i = 0; i < 230; i++) {
       recorder.accepted([accepted('echo', `key-${i}`)]);
-      for (const _ of Array(i < 10 ? 2 : 1)) recorder.ended(jobOf(`skill-${i}`), 'completed', 1);
+      for (const _ of Array(i < 10 ? 2 : 1)) recorder.ended(endOf(`skill-${i}`, 'completed', 1));
       clock.advance(1);
     }
     await recorder.flush();

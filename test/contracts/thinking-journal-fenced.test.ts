@@ -34,7 +34,7 @@ describe.each(await engines())('on $name', (engine) => {
       const observed: unknown[] = [];
       const observers = new RunObservers();
       observers.add({
-        modelCalled: (_, usage) => void observed.push(usage),
+        modelCalled: (_, call) => void observed.push(call),
         toolEnded: (_, tool) => void observed.push(tool),
       });
       const late = world.journalOf(job, { observers });

@@ -420,20 +420,23 @@ describe.each(await engines())('on $name', (engine) => {
       const job = await world.claimed();
       const observed: unknown[] = [];
       const observers = new RunObservers();
-      observers.add({ toolEnded: (_, tool, error) => void observed.push([tool, error]) });
+      observers.add({ toolEnded: (_, tool) => void observed.push(tool) });
       const journal = world.journalOf(job, { observers });
       const [first, second] = await journal.endCall(
         await begun(journal),
         said(saying('', 'a', 'b')),
       );
 
+      const startedAt = world.clock.now();
+      world.clock.advance(1_000);
       await journal.endTool(first as PlannedTool, gave('a'));
       const error = { code: 'upstream_unavailable', message: 'it is down' };
+      await journal.restartTool(second as PlannedTool);
       await journal.endTool(second as PlannedTool, gave('b', { status: 'failed', error }));
 
       expect(observed).toEqual([
-        ['a/v1.0/b', null],
-        ['a/v1.0/b', 'upstream_unavailable'],
+        { n: first?.n, startedAt, name: 'a/v1.0/b', error: null },
+        { n: second?.n, startedAt: startedAt + 1_000, name: 'a/v1.0/b', error: error.code },
       ]);
     });
 

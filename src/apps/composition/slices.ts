@@ -47,7 +47,7 @@ import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
 import { composeSecrets } from './secrets.ts';
-import { createDeliveryObserver, JobCounts } from './statistics.ts';
+import { createDeliveryObserver, RunMetrics } from './statistics.ts';
 import { composeThinking } from './thinking.ts';
 import { composeWebhooks } from './webhooks.ts';
 
@@ -77,7 +77,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   );
   const used = await composeUsed(parts, base, turns);
   const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
-  base.observers.add(new JobCounts(metrics, used.recorder, used.processes.local));
+  base.observers.add(used.processes.local, used.recorder, new RunMetrics(metrics));
   const thinking = composeThinking(
     base,
     { ...used, prompts },

@@ -1,7 +1,8 @@
 /**
  * The events of runs, each with its job. Metrics, statistics, the heartbeat of the process and the streams of jobs
  * observe them; traces or an audit would be further observers. `accepted`, `claimed`, `modelCalled`, `toolEnded`, `delivered`, `ended` and
- * `lost` come after the commit that makes them true; the others come while the run goes on. An observer must not throw.
+ * `lost` come after the commit that makes them true; the others come while the run goes on. Each `begun` is followed by one
+ * `left` in the same process, whatever becomes of the run. An observer must not throw.
  */
 import type { Selectable } from 'kysely';
 import type { JobsTable, StepKind, WaitKind } from '../../adapters/database/tables.ts';
@@ -62,12 +63,39 @@ export interface ObservedTokens {
   readonly reasoning?: number;
 }
 
+/** A step that the code of a run has begun: a skill that it calls, or a named function of its own. */
 export interface ObservedStep {
   /** The number of the step in its job. */
   readonly n: number;
-  readonly kind: Exclude<StepKind, WaitKind>;
+  readonly kind: Extract<StepKind, 'skill' | 'step'>;
   readonly name: string;
 }
+
+/** A call of a model, as its step in the job. */
+export interface ObservedCall {
+  readonly n: number;
+  readonly startedAt: number;
+  readonly tokens: ObservedTokens;
+  /** Nano-dollars; null where unknown. */
+  readonly cost: number | null;
+}
+
+/** A tool that a model has called, as its step in the job. */
+export interface ObservedTool {
+  readonly n: number;
+  /** When its call, or its repetition in this claim, was recorded. */
+  readonly startedAt: number;
+  /** May be a name that the model has made up, up to 200 characters of it. */
+  readonly name: string;
+  /** The code of its error; null for a tool that completed. */
+  readonly error: string | null;
+}
+
+/**
+ * How a run left its process: its outcome is on record; its lease had ended before; the database has not confirmed which of
+ * the two; or its outcome could not be recorded, because the platform stops or a fault came between.
+ */
+export type RunLeft = 'settled' | 'lease lost' | 'unconfirmed' | 'unrecorded';
 
 /** What observes runs. It leaves out the events that do not concern it. */
 export interface RunObserver {
@@ -76,28 +104,25 @@ export interface RunObserver {
   claimed?(job: ObservedClaim): void;
   /** The run of a claimed job begins in this process. */
   begun?(job: ObservedClaim): void;
+  /** The run of a claimed job is over in this process. */
+  left?(job: ObservedClaim, how: RunLeft): void;
   stepBegun?(job: ObservedJob, step: ObservedStep): void;
-  /** `cost` is in nano-dollars, null where unknown. */
-  modelCalled?(job: ObservedJob, tokens: ObservedTokens, cost: number | null): void;
-  /**
-   * `tool` may be a name that the model has made up, up to 200 characters of it. `error` is the code of its error, null
-   * for a tool that completed.
-   */
-  toolEnded?(job: ObservedJob, tool: string, error: string | null): void;
+  modelCalled?(job: ObservedJob, call: ObservedCall): void;
+  toolEnded?(job: ObservedJob, tool: ObservedTool): void;
   waitBegun?(job: ObservedJob, wait: { readonly n: number; readonly kind: WaitKind }): void;
   /** The run of the job `to` has taken the message of a job, which is waiting for its end. */
   delivered?(job: ObservedClaim, to: string): void;
   ended?(end: ObservedEnd, now: number): void;
-  /** Attempts were lost with their processes. */
-  lost?(attempts: number): void;
+  /** The attempts of these claims were lost with their processes; `ended` says what becomes of each job. */
+  lost?(jobs: readonly ObservedClaim[]): void;
 }
 
 /** The observers of this process. */
 export class RunObservers implements RunObserver {
   readonly #observers: RunObserver[] = [];
 
-  add(observer: RunObserver): void {
-    this.#observers.push(observer);
+  add(...observers: readonly RunObserver[]): void {
+    this.#observers.push(...observers);
   }
 
   accepted(jobs: readonly ObservedNewJob[]): void {
@@ -112,16 +137,20 @@ export class RunObservers implements RunObserver {
     for (const observer of this.#observers) observer.begun?.(job);
   }
 
+  left(job: ObservedClaim, how: RunLeft): void {
+    for (const observer of this.#observers) observer.left?.(job, how);
+  }
+
   stepBegun(job: ObservedJob, step: ObservedStep): void {
     for (const observer of this.#observers) observer.stepBegun?.(job, step);
   }
 
-  modelCalled(job: ObservedJob, tokens: ObservedTokens, cost: number | null): void {
-    for (const observer of this.#observers) observer.modelCalled?.(job, tokens, cost);
+  modelCalled(job: ObservedJob, call: ObservedCall): void {
+    for (const observer of this.#observers) observer.modelCalled?.(job, call);
   }
 
-  toolEnded(job: ObservedJob, tool: string, error: string | null): void {
-    for (const observer of this.#observers) observer.toolEnded?.(job, tool, error);
+  toolEnded(job: ObservedJob, tool: ObservedTool): void {
+    for (const observer of this.#observers) observer.toolEnded?.(job, tool);
   }
 
   waitBegun(job: ObservedJob, wait: { readonly n: number; readonly kind: WaitKind }): void {
@@ -136,7 +165,7 @@ export class RunObservers implements RunObserver {
     for (const observer of this.#observers) observer.ended?.(end, now);
   }
 
-  lost(attempts: number): void {
-    for (const observer of this.#observers) observer.lost?.(attempts);
+  lost(jobs: readonly ObservedClaim[]): void {
+    for (const observer of this.#observers) observer.lost?.(jobs);
   }
 }

@@ -164,6 +164,8 @@ export class Generations {
   /** Generations that this claim has opened. */
   readonly #opened = new Set<string>();
   readonly #prompts: KeptPrompts;
+  /** When the tools that have not ended were planned or restarted, by their steps. */
+  readonly #toolStarts = new Map<number, number>();
   /** Bytes of the whole results of tools that this claim has kept. */
   keptBytes = 0;
 
@@ -304,7 +306,10 @@ export class Generations {
     const id = end.message === null ? null : newId();
     const now = journal.clock.now();
     const { observers } = parts.context;
-    const observe = () => observers.modelCalled(job, usage, costs.cost);
+    const { n, startedAt } = call;
+    const observed = { n, startedAt, tokens: usage, cost: costs.cost };
+    const observe = () => observers.modelCalled(job, observed);
+    for (const tool of planned) this.#toolStarts.set(tool.n, now);
     await journal.write(async (tx, isRepeat) => {
       const [ended] = await endSteps(tx, [
         {
@@ -375,7 +380,9 @@ export class Generations {
 
   restartTool({ n }: PlannedTool): Promise<void> {
     const { job, journal } = this;
-    return journal.write((tx) => restartStep(tx, job, n, journal.clock.now()));
+    const now = journal.clock.now();
+    this.#toolStarts.set(n, now);
+    return journal.write((tx) => restartStep(tx, job, n, now));
   }
 
   /** Starts a tool with the approval of its call, which is used up in the same commit. */
@@ -395,7 +402,10 @@ export class Generations {
     const { job, journal, parts } = this;
     const id = newId();
     const now = journal.clock.now();
-    const observe = () => parts.context.observers.toolEnded(job, name, end.error?.code ?? null);
+    const startedAt = this.#toolStarts.get(n) ?? now;
+    this.#toolStarts.delete(n);
+    const observed = { n, startedAt, name, error: end.error?.code ?? null };
+    const observe = () => parts.context.observers.toolEnded(job, observed);
     const memory = end.memory.length === 0 ? null : JSON.stringify(end.memory);
     const result = end.whole == null ? null : JSON.stringify(end.whole);
     await journal.write(async (tx, isRepeat) => {

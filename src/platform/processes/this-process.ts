@@ -1,5 +1,6 @@
 /** This process, as the list of processes shows it. An embedded platform is this process alone, without heartbeats. */
 import type { ProcessesTable } from '../../adapters/database/tables.ts';
+import type { RunObserver } from '../../core/context/run-observer.ts';
 import type { ExecutorPool } from '../../core/executors/pool.ts';
 import type { JobQueue } from '../../core/jobs/queues.ts';
 import type { Turns } from '../../core/jobs/turns/turns.ts';
@@ -28,7 +29,7 @@ export interface LiveWorker {
   readonly slots: SlotsOfWorker;
 }
 
-export class ThisProcess {
+export class ThisProcess implements RunObserver {
   readonly id = newId();
   readonly facts: ProcessFacts;
   readonly startedAt: number;

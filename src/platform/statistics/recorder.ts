@@ -5,6 +5,7 @@
  */
 import type { Database } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
+import type { RunObserver, Transition } from '../../core/context/run-observer.ts';
 import { type Clock, dayMs, timestamp } from '../../kernel/clock.ts';
 import type { Logger } from '../../kernel/log.ts';
 import {
@@ -35,12 +36,18 @@ interface AcceptedJob extends CountedJob {
   readonly created_at: number;
 }
 
-interface CountedUsage {
-  readonly prompt: number | null;
-  readonly completion: number | null;
+interface CountedEnd {
+  readonly job: CountedJob;
+  readonly transition: Pick<Transition, 'status'>;
+  readonly durationMs: number;
 }
 
-export class Recorder {
+interface CountedCall {
+  readonly tokens: { readonly prompt: number | null; readonly completion: number | null };
+  readonly cost: number | null;
+}
+
+export class Recorder implements RunObserver {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -60,7 +67,6 @@ export class Recorder {
     this.#log = log;
   }
 
-  /** Counts accepted jobs. Each method is called after the commit that it counts. */
   accepted(jobs: readonly AcceptedJob[]): void {
     for (const job of jobs) {
       const counts = this.#countsOf(job, job.created_at);
@@ -70,8 +76,9 @@ export class Recorder {
     }
   }
 
-  /** Counts an ended job. `durationMs` is that of the last attempt; ignored for a cancelled job. */
-  ended(job: CountedJob, status: 'completed' | 'failed' | 'cancelled', durationMs: number): void {
+  /** Counts an ended job, with the duration of its last attempt unless it was cancelled. */
+  ended({ job, transition: { status }, durationMs }: CountedEnd): void {
+    if (status === 'queued' || status === 'waiting') return;
     const counts = this.#countsOf(job, this.#clock.now());
     if (counts === undefined) return;
     counts[status] += 1;
@@ -81,8 +88,7 @@ export class Recorder {
     counts.longest_ms = Math.max(counts.longest_ms, tookMs);
   }
 
-  /** Counts a model call: tokens, null where not reported, and nano-dollars, null where unknown. */
-  used(job: CountedJob, { prompt, completion }: CountedUsage, cost: number | null): void {
+  modelCalled(job: CountedJob, { tokens: { prompt, completion }, cost }: CountedCall): void {
     if (prompt === 0 && completion === 0) return;
     const counts = this.#countsOf(job, this.#clock.now());
     if (counts === undefined) return;

@@ -4,6 +4,7 @@
  */
 import { Batch } from '../../../adapters/database/batch.ts';
 import type { Context } from '../../context/context.ts';
+import type { RunLeft } from '../../context/run-observer.ts';
 import type { RunOutcome } from '../../executors/run.ts';
 import { settlePatiently } from '../../leases/settle-patiently.ts';
 import type { ClaimedJob } from '../jobs.store.ts';
@@ -51,12 +52,18 @@ export class Performer {
   }
 
   /** Runs a job that was claimed as it was accepted; resolves when it is settled. */
-  begin(job: ClaimedJob): Promise<void> {
-    this.#context.observers.begun(job);
-    return this.#run(job);
+  async begin(job: ClaimedJob): Promise<void> {
+    const { observers } = this.#context;
+    observers.begun(job);
+    let how: RunLeft = 'unrecorded';
+    try {
+      how = await this.#run(job);
+    } finally {
+      observers.left(job, how);
+    }
   }
 
-  async #run(job: ClaimedJob): Promise<void> {
+  async #run(job: ClaimedJob): Promise<RunLeft> {
     const { clock } = this.#context;
     const { runs, running, settlingSlots } = this.#parts;
     const { admission, skillSettings } = runs;
@@ -91,7 +98,7 @@ export class Performer {
       // From here on the run only waits for the database, so another job may use its slot.
       resume = settlingSlots?.yieldSlot(queueOf(job.trigger_type), job.organization_id);
       // The entry stays among the running jobs until it is settled, so that its lease is renewed.
-      if (outcome === null) return;
+      if (outcome === null) return 'lease lost';
       const memory = run.memoryChanges();
       const settlement = {
         job,
@@ -107,7 +114,7 @@ export class Performer {
         unchanged: reports === null && !mayDiverge ? job : undefined,
       };
       // While the database is away the slot is taken back, so that no further job is claimed.
-      await this.#finish(settlement, resume);
+      return await this.#finish(settlement, resume);
     } finally {
       resume?.();
       // In every case: a lease that is renewed without a run would block the job for ever.
@@ -141,7 +148,7 @@ export class Performer {
   }
 
   /** Settles the attempt and logs what is unusual about it. */
-  async #finish(settlement: Settlement, onUnavailable?: () => void): Promise<void> {
+  async #finish(settlement: Settlement, onUnavailable?: () => void): Promise<RunLeft> {
     const { log } = this.#context;
     const { running, settler } = this.#parts;
     const { job, outcome } = settlement;
@@ -161,24 +168,25 @@ export class Performer {
     if (status === undefined) {
       const ended = { job_id: job.id, outcome: outcome.kind };
       log.error(ended, 'a result could not be recorded before the stop');
-      return;
+      return 'unrecorded';
     }
     if (status === null && tries > 1) {
       log.info(
         { job_id: job.id },
         'a result is on record without a confirmation, or its lease had ended',
       );
-      return;
+      return 'unconfirmed';
     }
     if (status === null) {
       log.warn({ job_id: job.id }, 'a late result was dropped: its lease had ended');
-      return;
+      return 'lease lost';
     }
     const error = failureOf(outcome);
-    if (error === null) return;
+    if (error === null) return 'settled';
     const stack = 'stack' in outcome ? { stack: outcome.stack } : {};
     const { id, attempt } = job;
     log.info({ job_id: id, skill: skillOf(job), attempt, status, error, ...stack }, 'a run failed');
+    return 'settled';
   }
 }
 

@@ -75,17 +75,16 @@ export class JobRecovery extends LeaseSweep<ExpiredJob> {
 
   protected override reportLost(jobs: readonly ExpiredJob[]): void {
     const { log } = this.#context;
-    let lost = 0;
+    const lost = jobs.filter((job) => !hasNotBegun(job));
     for (const job of jobs) {
       if (hasNotBegun(job)) {
         const message = 'a claim whose run had not begun was given back: its process has gone';
         log.info({ job_id: job.id }, message);
       } else {
-        lost += 1;
         log.warn({ job_id: job.id, attempt: job.attempt }, 'an attempt was lost with its process');
       }
     }
-    if (lost > 0) this.#context.observers.lost(lost);
+    if (lost.length > 0) this.#context.observers.lost(lost);
   }
 
   protected override reportError(err: unknown, { id }: ExpiredJob): void {
