@@ -4,7 +4,6 @@ import type { AcceptedJob, WorkRequest } from '../../src/core/jobs/accept.ts';
 import { lockFamilies } from '../../src/core/jobs/families.store.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
 import { waitingMax } from '../../src/core/jobs/in-conversation/conversation-gates.ts';
-import { behindOthersOf } from '../../src/core/jobs/in-conversation/conversation-jobs.store.ts';
 import { takeMessages } from '../../src/core/jobs/in-conversation/delivered.ts';
 import { limitOfAgent } from '../../src/core/limits/limit-names.ts';
 import { type Engine, engines } from '../support/databases.ts';
@@ -221,19 +220,14 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('the sweep lets a job go that was left behind one that has ended', async () => {
+  test('the sweep lets a job go behind one that ended while its skill continued no conversations', async () => {
     const world = await talking(engine);
     const first = await world.submit();
     const second = await world.submit(behind(first));
-    // As a process of an earlier version ends a job.
-    const gate = behindOthersOf(first.conversation_id);
-    await world.database.write((tx) =>
-      tx.kysely.updateTable('jobs').set({ held_by: null }).where('id', '=', second.id).execute(),
-    );
+    const echo = world.skills.active('default', 'test', 'v1.0', 'echo');
+    await world.skills.register([{ ...echo, continuesConversations: false }]);
     await world.attempt(first.id, completed());
-    await world.database.write((tx) =>
-      tx.kysely.updateTable('jobs').set({ held_by: gate }).where('id', '=', second.id).execute(),
-    );
+    expect((await world.row(second.id)).held_by).not.toBeNull();
 
     await world.recovery.sweep();
 

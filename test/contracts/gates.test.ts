@@ -978,92 +978,24 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  describe('the sweep mends what crashes and processes of an earlier version leave', () => {
-    const ended = { status: 'completed', due_at: null } as const;
-
-    test('places and holds of jobs that have ended', async () => {
-      const world = await worldOf({ limit: 1 });
-      const jobs = [await submit(world), await submit(world), await submit(world)];
-      const [first, second, third] = jobs as [JobRow, JobRow, JobRow];
-      const finished_at = world.clock.now();
-      await world.database.write((tx) =>
-        tx.kysely
-          .updateTable('jobs')
-          .set({ ...ended, finished_at })
-          .where('id', 'in', [first.id, second.id])
-          .execute(),
-      );
-
-      await world.recovery.sweep();
-
-      expect(await heldBy(world, jobs)).toEqual([null, null, null]);
-      expect(await placesOf(world, jobs)).toEqual([0, 0, 1]);
-      expect(await world.attempt(third.id, completed())).toBe(true);
-      const { kysely } = world.database.read;
-      expect(await kysely.selectFrom('places').selectAll().execute()).toEqual([]);
+  test('what makes one gate fail keeps no other gate waiting', async () => {
+    const world = await worldOf({ limit: 1, per: 'user' }, { freeSlots: () => 0 });
+    const ofA = [await submit(world, { userId: 'a' }), await submit(world, { userId: 'a' })];
+    const ofB = [await submit(world, { userId: 'b' }), await submit(world, { userId: 'b' })];
+    const [a, b] = [ofA[1] as JobRow, ofB[1] as JobRow];
+    const gateOfA = (await world.row(a.id)).held_by ?? '';
+    await world.database.write(async (tx) => {
+      await tx.kysely.deleteFrom('places').execute();
+      // The job would get this one a second time.
+      await tx.kysely
+        .insertInto('places')
+        .values({ ...placeAt(a.id), gate: gateOfA, is_held: -1 })
+        .execute();
     });
 
-    test('jobs at a gate of which nothing is known', async () => {
-      const world = await worldOf({ limit: 1 });
-      const [first, second] = [await submit(world), await submit(world)];
-      await world.database.write((tx) => tx.kysely.deleteFrom('gates').execute());
-      await world.attempt(first.id, completed());
-      expect(await heldBy(world, [second])).toEqual([words]);
+    await world.recovery.sweep();
 
-      await world.recovery.sweep();
-
-      expect(await heldBy(world, [second])).toEqual([null]);
-      expect(await world.attempt(second.id, completed())).toBe(true);
-      await expectGatesConsistent(world);
-    });
-
-    test('the place of a job that is held', async () => {
-      const world = await worldOf({ limit: 1 });
-      const [first, second] = [await submit(world), await submit(world)];
-      await world.attempt(first.id, completed());
-      await world.database.write((tx) =>
-        tx.kysely.updateTable('jobs').set({ held_by: gate }).where('id', '=', second.id).execute(),
-      );
-
-      await world.recovery.sweep();
-
-      expect(await heldBy(world, [second])).toEqual([null]);
-      expect(await world.attempt(second.id, completed())).toBe(true);
-      await expectGatesConsistent(world);
-    });
-
-    test('what makes one gate fail keeps no other gate waiting', async () => {
-      const world = await worldOf({ limit: 1, per: 'user' }, { freeSlots: () => 0 });
-      const ofA = [await submit(world, { userId: 'a' }), await submit(world, { userId: 'a' })];
-      const ofB = [await submit(world, { userId: 'b' }), await submit(world, { userId: 'b' })];
-      const [a, b] = [ofA[1] as JobRow, ofB[1] as JobRow];
-      const gateOfA = (await world.row(a.id)).held_by ?? '';
-      await world.database.write(async (tx) => {
-        await tx.kysely.deleteFrom('places').execute();
-        // The job would get this one a second time.
-        await tx.kysely
-          .insertInto('places')
-          .values({ ...placeAt(a.id), gate: gateOfA, is_held: -1 })
-          .execute();
-      });
-
-      await world.recovery.sweep();
-
-      expect(await heldBy(world, [b])).toEqual([null]);
-    });
-
-    test('places of jobs that are gone', async () => {
-      const world = await worldOf({ limit: 1 });
-      const [first, second] = [await submit(world), await submit(world)];
-      await world.database.write(async (tx) => {
-        await tx.kysely.updateTable('places').set({ job_id: 'gone' }).execute();
-        await tx.kysely.updateTable('jobs').set(ended).where('id', '=', first.id).execute();
-      });
-
-      await world.recovery.sweep();
-
-      expect(await heldBy(world, [second])).toEqual([null]);
-    });
+    expect(await heldBy(world, [b])).toEqual([null]);
   });
 
   describe('calls of skills within runs', () => {

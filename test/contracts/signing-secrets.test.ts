@@ -78,29 +78,6 @@ describe.each(await engines())('on $name', (engine) => {
     expect(after).toEqual([1, { id, secret: expect.stringMatching(/^v1\./), secret_sealed: 1 }]);
   });
 
-  test('a secret that an older process has changed signs, and is encrypted after that process has ended', async () => {
-    let isOlderThere = false;
-    const { world, secrets } = await sealing(() => !isOlderThere);
-    await world.webhook({ secret: 'the-secret-before' });
-    await secrets.sealStored();
-    isOlderThere = true;
-    await secrets.sealStored();
-    // It does not know the column `secret_sealed`.
-    await world.database.write((tx) => tx.kysely.updateTable('webhooks').set({ secret }).execute());
-
-    await world.happen();
-    await world.deliver();
-    isOlderThere = false;
-    const sealed = await secrets.sealStored();
-    const [stored] = await storedIn(world);
-    await world.happen();
-    await world.deliver();
-
-    expect(sealed).toBe(1);
-    expect(stored?.secret).toMatch(/^v1\./);
-    expect(areSigned(world)).toEqual([true, true]);
-  });
-
   test('a secret that was copied to another row cannot be decrypted: the delivery fails with that reason', async () => {
     const world = await webhooksWorld(engine);
     await world.webhook({ secret });

@@ -78,9 +78,6 @@ function checked(copy: string): number {
 export function blobsOfCopy(copy: string): string[] {
   const database = new DatabaseSync(copy, { readOnly: true });
   try {
-    const table = "SELECT 1 FROM sqlite_master WHERE name = 'file_blobs'";
-    // A copy of an earlier version has none.
-    if (database.prepare(table).get() === undefined) return [];
     const rows = database.prepare('SELECT blob_key FROM file_blobs ORDER BY blob_key').all();
     return rows.map(({ blob_key }) => String(blob_key));
   } finally {

@@ -4,8 +4,8 @@
  * (a cluster that was given none), and while a process of the cluster cannot decrypt them yet (an older
  * version); `sealStored` encrypts those later.
  */
-import { type RawBuilder, type SqlBool, sql } from 'kysely';
-import { type Cipher, DecryptionError, encryptedPrefix } from '../../kernel/encryption.ts';
+import { sql } from 'kysely';
+import { type Cipher, DecryptionError } from '../../kernel/encryption.ts';
 import type { Database, Handle, Transaction } from './database.ts';
 import { signingContext } from './sealed-values.ts';
 
@@ -41,8 +41,6 @@ export class SigningSecrets {
   /** Null where no encryption key is set. */
   readonly #cipher: Cipher | null;
   readonly #canAllOpen: () => boolean;
-  /** Whether no older process can have stored a secret in plain text beside `secret_sealed` 1 since. */
-  #areLabelsRight = false;
 
   /**
    * `cipher` is null where no encryption key is set. `canAllOpen` returns whether every process can decrypt now; an
@@ -63,9 +61,7 @@ export class SigningSecrets {
 
   /** The secret that a row holds. Throws a DecryptionError where it cannot be decrypted. */
   open(table: SecretTable, owner: SecretOwner, stored: StoredSecret): string {
-    // An older process that changes a secret stores it in plain text and leaves `secret_sealed` as it was.
-    if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
-      return stored.secret;
+    if (stored.secret_sealed === 0) return stored.secret;
     if (this.#cipher === null) throw new DecryptionError();
     return this.#cipher.decrypt(stored.secret, signingContext(table, owner));
   }
@@ -73,20 +69,14 @@ export class SigningSecrets {
   /** Encrypts the secrets stored in plain text; returns how many. Does nothing without an encryption key. */
   async sealStored(): Promise<number> {
     const cipher = this.#cipher;
-    if (!this.#canAllOpen()) this.#areLabelsRight = false;
     if (cipher === null || !this.#canAllOpen()) return 0;
     let total = 0;
-    // No index finds the mislabelled ones, and none can come while there is no older process.
-    const kinds: PlainKind[] = this.#areLabelsRight ? ['plain'] : ['plain', 'mislabelled'];
     for (const table of tables) {
-      for (const kind of kinds) {
-        for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
-          if (!(await areAny(this.#database.read, table, kind))) break;
-          sealed = await this.#database.write((tx) => sealSome(tx, cipher, table, kind));
-        }
+      for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
+        if (!(await areAny(this.#database.read, table))) break;
+        sealed = await this.#database.write((tx) => sealSome(tx, cipher, table));
       }
     }
-    this.#areLabelsRight = true;
     return total;
   }
 
@@ -94,7 +84,7 @@ export class SigningSecrets {
   async countUnusable(): Promise<number> {
     let unusable = 0;
     for (const table of tables) {
-      const rows = await findSecrets(this.#database.read, table, 'encrypted', checkedMax);
+      const rows = await findSecrets(this.#database.read, table, 1, checkedMax);
       unusable += rows.filter((row) => !this.#isUsable(table, row)).length;
     }
     return unusable;
@@ -102,9 +92,7 @@ export class SigningSecrets {
 
   /** Whether secrets are stored as they are. */
   async areAnyPlain(): Promise<boolean> {
-    const found = await Promise.all(
-      tables.map((table) => areAny(this.#database.read, table, 'plain')),
-    );
+    const found = await Promise.all(tables.map((table) => areAny(this.#database.read, table)));
     return found.includes(true);
   }
 
@@ -119,48 +107,30 @@ export class SigningSecrets {
   }
 }
 
-async function sealSome(
-  tx: Transaction,
-  cipher: Cipher,
-  table: SecretTable,
-  kind: PlainKind,
-): Promise<number> {
-  const rows = await findSecrets(tx, table, kind, sealedMax);
+async function sealSome(tx: Transaction, cipher: Cipher, table: SecretTable): Promise<number> {
+  const rows = await findSecrets(tx, table, 0, sealedMax);
   const column = sql.ref(columns[table]);
   for (const row of rows) {
     const secret = cipher.encrypt(row.secret, signingContext(table, row));
     // The owner may have changed it since it was read; that change stands.
     await sql`update ${sql.table(table)} set ${column} = ${secret}, secret_sealed = 1
-      where id = ${row.id} and secret_sealed = ${row.secret_sealed} and ${column} = ${row.secret}`.execute(
-      tx.kysely,
-    );
+      where id = ${row.id} and secret_sealed = 0 and ${column} = ${row.secret}`.execute(tx.kysely);
   }
   return rows.length;
 }
 
-/** How a row holds a secret; mislabelled is plain text that is marked as encrypted. */
-type PlainKind = 'plain' | 'mislabelled';
-type Kind = PlainKind | 'encrypted';
-
-/** Rows that hold a secret in this way, the first ones by their ids. */
-async function findSecrets(db: Handle, table: SecretTable, kind: Kind, limit: number) {
+/** Rows that hold a secret, encrypted or not, the first ones by their ids. */
+async function findSecrets(db: Handle, table: SecretTable, isSealed: 0 | 1, limit: number) {
   const column = sql.ref(columns[table]);
+  // The terms of the index of secrets that are not encrypted.
   const { rows } = await sql<SecretOwner & StoredSecret>`
     select id, organization_id, ${column} as secret, secret_sealed from ${sql.table(table)}
-    where ${holds(table, kind)} order by id limit ${limit}`.execute(db.kysely);
+    where secret_sealed = ${sql.lit(isSealed)} and ${column} is not null order by id limit ${limit}`.execute(
+    db.kysely,
+  );
   return rows;
 }
 
-async function areAny(db: Handle, table: SecretTable, kind: Kind): Promise<boolean> {
-  return (await findSecrets(db, table, kind, 1)).length > 0;
-}
-
-function holds(table: SecretTable, kind: Kind): RawBuilder<SqlBool> {
-  const column = sql.ref(columns[table]);
-  // The terms of the index of secrets that are not encrypted.
-  if (kind === 'plain') return sql<SqlBool>`secret_sealed = 0 and ${column} is not null`;
-  const begins = sql`substr(${column}, 1, ${sql.lit(encryptedPrefix.length)})`;
-  return kind === 'encrypted'
-    ? sql<SqlBool>`secret_sealed = 1 and ${begins} = ${encryptedPrefix}`
-    : sql<SqlBool>`secret_sealed = 1 and ${begins} <> ${encryptedPrefix}`;
+async function areAny(db: Handle, table: SecretTable): Promise<boolean> {
+  return (await findSecrets(db, table, 0, 1)).length > 0;
 }

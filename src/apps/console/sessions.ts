@@ -149,9 +149,7 @@ export class Sessions {
     if (value === '' || !isSame(signature, await this.#signatureOf(value))) return null;
     const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
     const now = this.#context.clock.now();
-    // Cookies of earlier versions have no id, and could not be ended.
-    if (session.id === undefined || session.expires_at <= now) return null;
-    if (session.expires_at > now + lifetimeMs) return null;
+    if (session.expires_at <= now || session.expires_at > now + lifetimeMs) return null;
     return (await this.#ended.has(session.id)) ? null : session;
   }
 

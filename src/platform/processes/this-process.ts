@@ -20,8 +20,8 @@ export interface ProcessFacts {
   readonly turns: ReadonlyMap<JobQueue, Turns>;
 }
 
-/** The slots of a worker, by queue; empty where it is of a version that does not record them. */
-export type SlotsOfWorker = { readonly [Queue in JobQueue]?: ReturnType<Turns['use']> };
+/** The slots of a worker, by queue. */
+export type SlotsOfWorker = Readonly<Record<JobQueue, ReturnType<Turns['use']>>>;
 
 /** A live process with the role worker. */
 export interface LiveWorker {
@@ -72,7 +72,8 @@ export class ThisProcess implements RunObserver {
 
   /** The slots of this process. */
   slots(): SlotsOfWorker {
-    return Object.fromEntries([...this.facts.turns].map(([queue, turns]) => [queue, turns.use()]));
+    const uses = [...this.facts.turns].map(([queue, turns]) => [queue, turns.use()]);
+    return Object.fromEntries(uses) as SlotsOfWorker;
   }
 
   /** The live workers. */

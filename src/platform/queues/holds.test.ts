@@ -120,16 +120,6 @@ test('a queue with free slots names the organizations that wait for their share'
   expect(hold(16)).toEqual(['slots_taken: All 16 slots of 1 worker process are taken.']);
 });
 
-test('while a worker records no slots, nothing is said of slots', () => {
-  const unknown = { [queue]: null, 'scheduled-jobs': null };
-  const limits: [string, number][] = [['concurrency of web/v1.0/x', 2]];
-
-  expect(holdsOfOrganization(group('a', 9, 12), unknown, () => found())).toEqual([]);
-  expect(holdsOfQueue(group(queue, 9, 16), null, [], [])).toEqual([]);
-  const limited = group(queue, 9, 16, [1], limits);
-  expect(holdsOfQueue(limited, null, [], []).map(({ code }) => code)).toEqual(['limit']);
-});
-
 test('an organization that runs nothing begins in a kept slot', () => {
   const hold = (taken: number) =>
     holdsOfOrganization(group('a', 1, 0), places(worker(taken)), () => found({ othersWait: true }));

@@ -39,8 +39,7 @@ export interface QueuePlaces {
   readonly taken: number;
 }
 
-/** Null while a live worker, of an earlier version, records no slots. */
-export type Places = Readonly<Record<JobQueue, QueuePlaces | null>>;
+export type Places = Readonly<Record<JobQueue, QueuePlaces>>;
 
 /** Gates that an operator has closed. */
 const pausePrefix = 'pause of ';
@@ -74,15 +73,15 @@ function listed(names: readonly string[]): string {
  */
 export function holdsOfQueue(
   group: JobGroup,
-  places: QueuePlaces | null,
+  places: QueuePlaces,
   organizations: readonly JobGroup[],
   beyondShare: readonly string[],
 ): Hold[] {
   const queue = group.name as JobQueue;
   if (group.waiting === 0) return [];
-  if (places?.workers === 0) return [noWorker];
+  if (places.workers === 0) return [noWorker];
   const limits = holdsOfLimits(group);
-  if (places === null || isHeld(group.byQueue[queue])) return limits;
+  if (isHeld(group.byQueue[queue])) return limits;
   if (places.taken < places.slots) {
     if (beyondShare.length === 0) return limits;
     const slots = plural(places.slots, 'slot');
@@ -113,10 +112,10 @@ export interface FoundPlaces {
 function holdOfSlots(
   { byQueue }: JobGroup,
   queue: JobQueue,
-  places: QueuePlaces | null,
+  places: QueuePlaces,
   { othersWait, weight }: FoundPlaces,
 ): Hold | null {
-  if (places === null || isHeld(byQueue[queue])) return null;
+  if (isHeld(byQueue[queue])) return null;
   const { workers, slots, kept, taken } = places;
   if (workers === 0) return noWorker;
   // Runs that wait for a model are under way without a slot.

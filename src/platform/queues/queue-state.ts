@@ -177,9 +177,8 @@ export class QueueState {
     const { processes, skills } = this.#parts;
     const workers = await processes.workers();
     const loaded = new Set(workers.flatMap((worker) => worker.skills));
-    const placesOf = (queue: JobQueue): QueuePlaces | null => {
-      const recorded = workers.map(({ slots }) => slots[queue]).filter((use) => use !== undefined);
-      if (recorded.length < workers.length) return null;
+    const placesOf = (queue: JobQueue): QueuePlaces => {
+      const recorded = workers.map(({ slots }) => slots[queue]);
       return {
         workers: workers.length,
         slots: sum(recorded.map(({ slots }) => slots)),

@@ -67,8 +67,7 @@ const Slots = {
       taken: Count('Slots that are taken, as of the last heartbeats.'),
     }),
   ),
-  description:
-    'The slots of all workers; null for webhooks, and while a worker of an earlier version records none.',
+  description: 'The slots of all workers; null for webhooks.',
 };
 
 const Group = Type.Object(

@@ -2841,7 +2841,7 @@ export interface components {
             } | null;
             /** @description When the next of the later ones begins; null where it is not known. */
             next_at: string | null;
-            /** @description The slots of all workers; null for webhooks, and while a worker of an earlier version records none. */
+            /** @description The slots of all workers; null for webhooks. */
             slots: {
                 /** @description Live processes with the role worker. */
                 workers: number;

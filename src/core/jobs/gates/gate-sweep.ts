@@ -1,36 +1,19 @@
 /**
  * The sweep of gates, once a second: passes on places that were missed, after a limit was raised or where a row was locked. It
- * takes back places that no claim has used for a while, ends circles of calls that wait for each other, and removes what a crash
- * or a process of an earlier version has left. Each part reads a bounded number of rows and goes on behind them the next time.
+ * takes back places that no claim has used for a while, and ends circles of calls that wait for each other. Each part reads a
+ * bounded number of rows and goes on behind them the next time.
  */
 import { idFloor } from '../../../kernel/ids.ts';
 import type { Context } from '../../context/context.ts';
-import { isOfConversation } from '../in-conversation/conversation-gates.ts';
 import type { RunningJobs } from '../runs/running-jobs.ts';
-import { isFinal } from '../states.ts';
 import { callsToFail, type WaitingCall } from './circles.ts';
 import type { FreePlaces } from './free-places.ts';
 import type { GateLimits } from './gate-limits.ts';
 import { lockGates } from './gate-locks.ts';
 import type { GateUses } from './gate-uses.ts';
 import { holdAt, lockPutOff } from './held-jobs.store.ts';
-import {
-  freeBegun,
-  listBegunHeld,
-  listGatesOfHeld,
-  listPlacesBehind,
-  listUnclaimed,
-  listWaitingCalls,
-  listWaitingCallsOf,
-} from './left-places.store.ts';
-import {
-  findGates,
-  forgetPlacesOfCall,
-  listGates,
-  listPlacesOfCall,
-  listTaken,
-  openGates,
-} from './places.store.ts';
+import { listUnclaimed, listWaitingCalls, listWaitingCallsOf } from './left-places.store.ts';
+import { forgetPlacesOfCall, listGates, listPlacesOfCall, listTaken } from './places.store.ts';
 
 /** Gates, calls, places and jobs of which one sweep reads; the next one goes on behind them. */
 const rowsMax = 500;
@@ -45,16 +28,6 @@ const circleMs = 1_000;
 /** What was recorded this much later than now was so before the clock was set back: ids of other processes are less ahead. */
 const aheadMs = 60_000;
 
-/** Whether a place keeps nothing going: its job has ended, or is held at a gate. */
-function hasNoUse({
-  is_held,
-  status,
-  held_by,
-}: Awaited<ReturnType<typeof listPlacesBehind>>[number]): boolean {
-  if (status === null || isFinal(status)) return true;
-  return is_held > -2 && held_by !== null && (status === 'queued' || status === 'waiting');
-}
-
 function withNumbers({
   within_calls,
   ...call
@@ -68,8 +41,8 @@ export class GateSweep {
   readonly #running: RunningJobs;
   readonly #limits: GateLimits;
   readonly #uses: GateUses;
-  /** Behind which gate, job, held job's gate and waiting call the next sweep goes on. */
-  readonly #after = { gate: '', job: '', held: '', call: '' };
+  /** Behind which gate and waiting call the next sweep goes on. */
+  readonly #after = { gate: '', call: '' };
 
   constructor(
     context: Context,
@@ -86,7 +59,6 @@ export class GateSweep {
   }
 
   async run(): Promise<void> {
-    await this.#mend();
     await this.#endCircles();
     await this.#uses.starts.forgetPast();
     const { read } = this.#context.database;
@@ -180,26 +152,5 @@ export class GateSweep {
       await this.#free.passOn(tx, gates);
       tx.afterCommit(() => this.#running.wake(job_id));
     });
-  }
-
-  /** Removes what processes of an earlier version leave: they know neither places nor held jobs. */
-  async #mend(): Promise<void> {
-    const { database } = this.#context;
-    const { read } = database;
-    const places = await listPlacesBehind(read, { after: this.#after.job, limit: rowsMax });
-    this.#after.job = places.length < rowsMax ? '' : (places.at(-1)?.job_id ?? '');
-    const left = places.filter(hasNoUse);
-    if (left.length > 0) {
-      const ids = [...new Set(left.map(({ job_id }) => job_id))];
-      await database.write((tx) => this.#free.giveUp(tx, ids));
-    }
-    const begun = (await listBegunHeld(read, { limit: rowsMax })).map(({ id }) => id);
-    if (begun.length > 0) await database.write((tx) => freeBegun(tx, begun));
-    const held = await listGatesOfHeld(read, { after: this.#after.held, limit: rowsMax });
-    this.#after.held = held.length < rowsMax ? '' : (held.at(-1)?.name ?? '');
-    const names = held.map(({ name }) => name).filter((name) => !isOfConversation(name));
-    const known = new Set((await findGates(read, { names })).map(({ name }) => name));
-    const lost = names.filter((name) => !known.has(name));
-    if (lost.length > 0) await database.write((tx) => openGates(tx, lost));
   }
 }

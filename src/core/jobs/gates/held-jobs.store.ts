@@ -23,7 +23,7 @@ const workColumns = [
 /** What a held job needs to be let go. */
 export const heldColumns = [...hintedColumns, 'epoch', ...workColumns, 'status'] as const;
 
-/** Whether a job may be held: a process of an earlier version leaves `held_by` on one that it claims. */
+/** Whether a job may be held. */
 export const waitsForTurn = sql<boolean>`status in ('queued', 'waiting')`;
 
 /** Records that a claim may have places; undefined where it no longer holds its job. */

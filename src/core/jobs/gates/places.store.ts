@@ -207,8 +207,7 @@ export const findNextOrganization = firstRow<{ gate: string; after: string }, Tr
         order by ${sql.raw(order)} limit 1) as one`;
     const jobs = sql`jobs where held_by = ${p('gate')}`;
     const calls = sql`places where gate = ${p('gate')} and is_held = 0`;
-    // By all columns of the index of held jobs, and without the status, which those left by earlier versions alone have wrong:
-    // else PostgreSQL sorts all that wait, or walks the jobs of an organization from its first one on.
+    // By all columns of the index of held jobs, and without the status, which all of them have: else PostgreSQL sorts all that wait, or walks the jobs of an organization from its first one on.
     const rank = 'organization_id, priority, due_at, id';
     const found = sql<{ organization_id: string; round: number }>`(
       ${first(0, sql`${jobs} and ${behind}`, rank)}

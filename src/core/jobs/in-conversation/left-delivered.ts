@@ -1,6 +1,6 @@
 /**
- * Jobs that wait for the end of a run that has their message, where that end was recorded without theirs: by a process of an
- * earlier version, or while the skill was not one that continues conversations. Part of the sweep.
+ * Jobs that wait for the end of a run that has their message, where that end was recorded without theirs: the skill was loaded as
+ * one that continues no conversations meanwhile. Part of the sweep.
  */
 import { lockFamilies } from '../families.store.ts';
 import type { Settler } from '../settle.ts';

@@ -124,7 +124,7 @@ export class NextInConversation {
     return true;
   }
 
-  /** Lets jobs go that wait for none: a process of an earlier version has ended the job before them. */
+  /** Lets jobs go that wait for none: the job before them ended while its skill was loaded as one that continues no conversations. */
   async sweep(): Promise<void> {
     for (const name of Object.values(namesOfModes)) await this.#sweep(name);
   }
