@@ -137,7 +137,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { id } = await world.submit({ maxAttempts });
       const claimed = world.begun.find((job) => job.id === id) as ClaimedJob;
 
-      const ended = world.performer.begin(claimed);
+      const ended = world.performer.performAccepted(claimed);
       world.running.handBack();
       // A run without permission to begin has ended; the other is in an executor.
       if (maxAttempts > 1) (await world.pool.begun(id)).end({ kind: 'aborted' });
@@ -189,7 +189,7 @@ describe.each(await engines())('on $name', (engine) => {
     const id = await diesBeforeItBegins(1, world);
     const late = world.begun.find((job) => job.id === id) as ClaimedJob;
 
-    await world.performer.begin(late);
+    await world.performer.performAccepted(late);
 
     expect(world.pool.runs).toHaveLength(0);
     expect(await world.row(id)).toMatchObject({ status: 'queued', attempt: 0 });

@@ -53,7 +53,7 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine, { freeSlots: () => 1 });
     const database = counted(world.database);
     const job = await world.submit();
-    const ended = world.performer.begin(world.begun[0] as (typeof world.begun)[number]);
+    const ended = world.performer.performAccepted(world.begun[0] as (typeof world.begun)[number]);
     const run = await world.pool.begun(job.id);
 
     const waiting = world.jobsOn(database).awaitAccepted(job, 60_000, noSignal);

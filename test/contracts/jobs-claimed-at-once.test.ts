@@ -10,7 +10,7 @@ const place = () => 1;
 async function beginClaimed({ begun, performer, pool }: JobsWorld, id: string) {
   const job = begun.find((one) => one.id === id);
   if (job === undefined) throw new Error('It was not claimed.');
-  const ended = performer.begin(job);
+  const ended = performer.performAccepted(job);
   const run = await pool.begun(id, ended);
   if (run === null) throw new Error('It did not begin.');
   return { run, ended };

@@ -316,7 +316,7 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
         await givenBack(world, jobId);
         await world.attempt(jobId, completed());
       } else {
-        const ended = world.performer.begin(begun);
+        const ended = world.performer.performAccepted(begun);
         (await world.pool.begun(jobId, ended))?.end(completed());
         await ended;
       }

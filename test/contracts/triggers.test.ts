@@ -18,7 +18,7 @@ import { Places } from '../../src/core/jobs/gates/places.ts';
 import { RunningJobs } from '../../src/core/jobs/runs/running-jobs.ts';
 import type { Settler } from '../../src/core/jobs/settle.ts';
 import { Admission } from '../../src/core/jobs/turns/admission.ts';
-import { openUnconfirmedClaims } from '../../src/core/jobs/turns/unconfirmed-claims.ts';
+import { openUnconfirmedJobClaims } from '../../src/core/jobs/turns/unconfirmed-claims.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { Cipher } from '../../src/kernel/encryption.ts';
@@ -69,7 +69,7 @@ async function processOn(database: Database, clock: ManualClock) {
   const context = contextOf({ database, queue, clock });
   const running = new RunningJobs(context);
   const waitEnds = new WaitEnds(context, running);
-  const unconfirmed = openUnconfirmedClaims(context, {} as Settler, running, 1);
+  const unconfirmed = openUnconfirmedJobClaims(context, {} as Settler, running, 1);
   const places = new Places(context, skills, running, new Map(), agents.limits);
   const worker = {
     turns: new Map(),

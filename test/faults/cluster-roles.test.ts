@@ -126,7 +126,7 @@ describe.skipIf(!(await canRunClusters()))('the processes of a cluster', () => {
       expect(roles.toSorted()).toEqual(['api', 'api', 'api,worker', 'scheduler', 'worker']);
       for (const process of data) {
         expect(process.skills.includes(play)).toBe(process.roles.includes('worker'));
-        expect(Date.now() - Date.parse(process.heard_at)).toBeLessThan(20_000);
+        expect(Date.now() - Date.parse(process.seen_at)).toBeLessThan(20_000);
       }
     }
     const ids = seen.map(({ data }) => data.map(({ id }: { id: string }) => id));

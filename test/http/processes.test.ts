@@ -28,7 +28,7 @@ describe('GET /admin/processes', () => {
           version: expect.stringMatching(/\S/),
           skills: expect.arrayContaining(['util/v1.0/echo']),
           started_at: '2026-01-01T00:00:00.000Z',
-          heard_at: '2026-01-01T00:00:00.000Z',
+          seen_at: '2026-01-01T00:00:00.000Z',
           last_claim_at: null,
           last_job_at: null,
         },
@@ -36,7 +36,7 @@ describe('GET /admin/processes', () => {
       total: 1,
     });
     expect(after.body.data).toEqual([
-      { ...before.body.data[0], heard_at: '2026-01-01T00:01:00.000Z' },
+      { ...before.body.data[0], seen_at: '2026-01-01T00:01:00.000Z' },
     ]);
   });
 

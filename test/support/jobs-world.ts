@@ -303,7 +303,7 @@ export async function jobsWorld(
 
   const first = workerOf('first');
   const { admission, running, settler } = first;
-  const begin = { begin: (job: ClaimedJob) => void begun.push(job) };
+  const begin = { beginAccepted: (job: ClaimedJob) => void begun.push(job) };
   const beginners = new Map(jobQueues.map((name) => [name, begin]));
   const acceptorOn = (context: Context) =>
     new Acceptor(context, admission, settler, beginners as unknown as JobRunners);

@@ -73,6 +73,6 @@ const columns: readonly Column<Process>[] = [
     header: 'Heard',
     align: 'right',
     from: 'sm',
-    cell: ({ heard_at }) => <Time value={heard_at} />,
+    cell: ({ seen_at }) => <Time value={seen_at} />,
   },
 ];

@@ -64,6 +64,6 @@ export function carries(...names: ResponseHeader[]): { headers: Record<string, o
 }
 
 /** Sets the offset of the next page; null for a page that was not cut. */
-export function tellNext(reply: FastifyReply, next: number | null): void {
+export function setNextOffset(reply: FastifyReply, next: number | null): void {
   if (next !== null) reply.header('x-next-offset', next);
 }

@@ -23,7 +23,7 @@ import { Admission } from '../../core/jobs/turns/admission.ts';
 import { JobRecovery } from '../../core/jobs/turns/recover.ts';
 import type { JobRunners } from '../../core/jobs/turns/runner.ts';
 import type { Turns } from '../../core/jobs/turns/turns.ts';
-import { openUnconfirmedClaims } from '../../core/jobs/turns/unconfirmed-claims.ts';
+import { openUnconfirmedJobClaims } from '../../core/jobs/turns/unconfirmed-claims.ts';
 import { sleep } from '../../core/journal/sleep.ts';
 import type { WaitKinds, WaitKindVerbs } from '../../core/journal/wait-kinds.ts';
 import type { Memories } from '../../core/memories/memories.ts';
@@ -78,7 +78,7 @@ export function composeJobRuns(
     inConversation: new NextInConversation(context, slices.skills),
   });
   const claimedBy = randomInt(1, 2 ** 31);
-  const unconfirmed = openUnconfirmedClaims(context, settler, running, claimedBy);
+  const unconfirmed = openUnconfirmedJobClaims(context, settler, running, claimedBy);
   const admission = new Admission(
     context,
     { ...slices, unconfirmed, places },

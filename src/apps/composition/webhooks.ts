@@ -10,7 +10,7 @@ import { Listeners } from '../../platform/webhooks/listen.ts';
 import { DeliveryRecovery } from '../../platform/webhooks/recover.ts';
 import { Sender } from '../../platform/webhooks/send.ts';
 import { type DeliveryObserver, DeliverySettler } from '../../platform/webhooks/settle.ts';
-import { UnconfirmedClaims } from '../../platform/webhooks/unconfirmed-claims.ts';
+import { UnconfirmedDeliveryClaims } from '../../platform/webhooks/unconfirmed-claims.ts';
 import { Webhooks } from '../../platform/webhooks/webhooks.ts';
 import type { ClusterTimes } from './cluster-times.ts';
 import type { Parts } from './parts.ts';
@@ -45,7 +45,7 @@ export function composeWebhooks(
   const times = { ...settings.times, leaseMs: timeoutMs + leaseMarginMs };
   const dispatcher = new Dispatcher(context);
   const settler = new DeliverySettler(context, settings.observe);
-  const unconfirmed = new UnconfirmedClaims(context, times.leaseMs);
+  const unconfirmed = new UnconfirmedDeliveryClaims(context, times.leaseMs);
   const deliverer = new Deliverer(context, { secrets, sender, settler, unconfirmed }, times);
   return {
     webhooks: new Webhooks(context, { agents, secrets, dispatcher }, allowed),

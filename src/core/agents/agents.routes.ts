@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
-import { carries, tellNext } from '../../adapters/http/response-headers.ts';
+import { carries, setNextOffset } from '../../adapters/http/response-headers.ts';
 import { Nothing, Page, Paged, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
@@ -91,7 +91,7 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }): voi
     const { query: page } = request;
     const { organizationId } = callerOf(request);
     const { agents: data, total, next } = await agents.list(organizationId, page);
-    tellNext(reply, next);
+    setNextOffset(reply, next);
     return { data, total, ...page };
   });
   const getOptions = { errorHandler: unknownFirst(lookUp), schema: getSchema };

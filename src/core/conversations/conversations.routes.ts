@@ -1,7 +1,7 @@
 /** `/api/conversations` (specification: Conversations). */
 import type { FastifyRequest } from 'fastify';
 import { callerOf } from '../../adapters/http/authenticate.ts';
-import { tellNext } from '../../adapters/http/response-headers.ts';
+import { setNextOffset } from '../../adapters/http/response-headers.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
 import {
@@ -42,14 +42,14 @@ export function conversationRoutes(
       id: request.params.id,
     };
     const { messages, total, next } = await conversations.messages(conversation, role, page);
-    tellNext(reply, next);
+    setNextOffset(reply, next);
     return reply.header('x-total-count', total).send(messages);
   });
   const usageOptions = { onRequest, schema: tokenUsageSchema };
   server.get('/api/conversations/:id/token-usage', usageOptions, async (request, reply) => {
     const { params, query } = request;
     const { usage, next } = await conversations.tokenUsage(params.id, query.offset);
-    tellNext(reply, next);
+    setNextOffset(reply, next);
     return usage;
   });
 }

@@ -13,7 +13,7 @@ interface AgentKey {
   readonly agentId: string;
 }
 
-const wanted = statement<AgentKey>()((db, p) =>
+const subscribed = statement<AgentKey>()((db, p) =>
   db
     .selectFrom('webhooks')
     .select('events')
@@ -29,9 +29,9 @@ const wanted = statement<AgentKey>()((db, p) =>
     ),
 );
 
-/** The types of events that an agent's active webhooks and sessions that listen want, as JSON arrays. */
-export async function findWanted(tx: Transaction, agent: AgentKey): Promise<string> {
-  return (await tx.all(wanted, agent)).map(({ events }) => events).join();
+/** The types of events to which an agent's active webhooks and sessions that listen are subscribed, as JSON arrays. */
+export async function findSubscribedTypes(tx: Transaction, agent: AgentKey): Promise<string> {
+  return (await tx.all(subscribed, agent)).map(({ events }) => events).join();
 }
 
 const types: Types<EventRow> = {
@@ -63,14 +63,14 @@ const insert = statement<Lists<EventRow>>()((db, p) =>
     ),
 );
 
-/** Inserts those of the rows that an active webhook or a session wants, on PostgreSQL: no answer is waited for. */
-export async function insertWanted(tx: Transaction, rows: readonly EventRow[]): Promise<void> {
+/** Inserts those of the rows to which an active webhook or a session is subscribed, on PostgreSQL, without waiting for an answer. */
+export async function insertSubscribed(tx: Transaction, rows: readonly EventRow[]): Promise<void> {
   if (rows.length > 0) await tx.each(insert, [listsOf(rows, types)]);
 }
 
 /**
  * The transactions under way that may have appended, on PostgreSQL. Each has locked the table before it
- * looked for webhooks, and keeps the lock until it ends.
+ * read the webhooks, and keeps the lock until it ends.
  */
 export async function findAppenders(db: Handle): Promise<string[]> {
   const { rows } = await sql<{ virtualtransaction: string }>`select virtualtransaction from pg_locks

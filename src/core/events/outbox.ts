@@ -1,6 +1,6 @@
 /**
  * The outbox: an event is a row that is written in the same transaction as the change that it reports,
- * so both exist or neither does. An event that no webhook and no session that listens wants is not written. Readers follow by cursor.
+ * so both exist or neither does. An event to which no webhook and no session that listens is subscribed is not written. Readers follow by cursor.
  * The dispatcher delivers events, not this file.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
@@ -8,16 +8,21 @@ import type { Database, Transaction } from '../../adapters/database/database.ts'
 import { PlatformError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { NewEvent } from './events.ts';
-import { type EventRow, findAppenders, findWanted, insertWanted } from './outbox.store.ts';
+import {
+  type EventRow,
+  findAppenders,
+  findSubscribedTypes,
+  insertSubscribed,
+} from './outbox.store.ts';
 
-/** Between two looks at the transactions that a new webhook waits for. */
+/** Between two checks of the transactions that a new webhook waits for. */
 const waitMs = 10;
 /** They end sooner: PostgreSQL ends a statement and an idle transaction after ten seconds. */
 const waitMaxMs = 15_000;
 
 /**
- * Records those of the events that an active webhook wants, in order. What this transaction cannot see of
- * a webhook that is being created, `untilHeard` makes up for.
+ * Records those of the events to which an active webhook is subscribed, in order. `awaitEarlierAppenders` makes up for
+ * webhooks that are being created, which this transaction cannot see.
  */
 export function appendEvents(
   tx: Transaction,
@@ -54,10 +59,10 @@ export async function appendEventsOf<Subject>(
   now: number,
 ): Promise<void> {
   if (tx.dialect === 'postgres') {
-    await insertWanted(tx, subjects.flatMap(eventsOf).map(rowOf(now)));
+    await insertSubscribed(tx, subjects.flatMap(eventsOf).map(rowOf(now)));
     return;
   }
-  const wanted: NewEvent[] = [];
+  const subscribed: NewEvent[] = [];
   const known = new Map<string, string>();
   let last: Agent | undefined;
   let types = '';
@@ -65,19 +70,19 @@ export async function appendEventsOf<Subject>(
     const agent = agentOf(subject);
     // Mostly all subjects are of one agent, and a comparison costs less than the text of a key.
     if (last?.agent_id !== agent.agent_id || last.organization_id !== agent.organization_id) {
-      types = await wantedBy(tx, agent, known);
+      types = await subscribedTypesOf(tx, agent, known);
       last = agent;
     }
     if (types === '') continue;
     for (const event of eventsOf(subject)) {
-      if (types.includes(`"${event.type}"`)) wanted.push(event);
+      if (types.includes(`"${event.type}"`)) subscribed.push(event);
     }
   }
-  await tx.insert('events', wanted.map(rowOf(now)));
+  await tx.insert('events', subscribed.map(rowOf(now)));
 }
 
-/** The types of events that an agent's webhooks want, asked once in a batch. */
-async function wantedBy(
+/** The types of events to which an agent's webhooks are subscribed, read once in a batch. */
+async function subscribedTypesOf(
   tx: Transaction,
   { organization_id, agent_id }: Agent,
   known: Map<string, string>,
@@ -85,7 +90,7 @@ async function wantedBy(
   const key = `${organization_id}/${agent_id}`;
   const types =
     known.get(key) ??
-    (await findWanted(tx, { organizationId: organization_id, agentId: agent_id }));
+    (await findSubscribedTypes(tx, { organizationId: organization_id, agentId: agent_id }));
   known.set(key, types);
   return types;
 }
@@ -106,7 +111,7 @@ const rowOf =
  * committed by now. On PostgreSQL it waits for the transactions that may have appended before that: they did not see
  * a new webhook. On SQLite, where one transaction follows another, there are none.
  */
-export async function untilHeard({ read }: Pick<Database, 'read'>): Promise<void> {
+export async function awaitEarlierAppenders({ read }: Pick<Database, 'read'>): Promise<void> {
   if (read.dialect === 'sqlite') return;
   const end = performance.now() + waitMaxMs;
   let before = await findAppenders(read);

@@ -223,7 +223,7 @@ async function acceptAll(
   const claimed = await admission.recordNew(tx, jobs, now, placed);
   for (const job of jobs) if (job.resumes !== null) await takeOverRecord(tx, job);
   const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));
-  await recordBeginnings(tx, begun, jobs, now, writer);
+  await recordNewConversations(tx, begun, jobs, now, writer);
   const changes: JobCountChanges = jobs.map((kind) => ({
     kind,
     from: null,
@@ -307,7 +307,7 @@ function beginOrHint(
   isClaimed: boolean,
   now: number,
 ): void {
-  if (isClaimed) runners.get(queueOf(job.trigger_type))?.begin(firstClaim(job));
+  if (isClaimed) runners.get(queueOf(job.trigger_type))?.beginAccepted(firstClaim(job));
   // Announced once its gate has a place for it.
   else if (job.held_by) return;
   else if (job.run_at === now) sendHint(context.queue, job, 0);
@@ -389,7 +389,7 @@ function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey)
 const isUserMessageNow = ({ held_by }: NewJob) => !held_by || !isOfConversation(held_by);
 
 /** Records the conversations that jobs begin, and the user's message of each job. */
-async function recordBeginnings(
+async function recordNewConversations(
   tx: Transaction,
   begun: readonly NewJob[],
   jobs: readonly NewJob[],

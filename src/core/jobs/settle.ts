@@ -195,7 +195,7 @@ async function settleAll(
     : await withRecords(settler, tx, outcomes, now);
   const settled = await recordEnds(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
-  await recordBeginnings(tx, recorded);
+  await recordWhetherBegun(tx, recorded);
   const refusals = recorded.flatMap(refusalOf);
   if (refusals.length > 0) await parts.places.refused(tx, refusals);
   // `lockAgents` has locked their agents before the jobs.
@@ -216,7 +216,7 @@ async function settleAll(
  * Only a run that began blocks expiry and replacement. Recorded here for claims handed back, which no attempt counts, and
  * after which a later claim may not begin.
  */
-async function recordBeginnings(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
+async function recordWhetherBegun(tx: Transaction, recorded: readonly Decided[]): Promise<void> {
   const [begun, unbegun]: [string[], string[]] = [[], []];
   for (const { job, outcome, transition } of recorded) {
     if (job.expires_at === null && job.job_key === null) continue;

@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
 import { expiryOf } from '../../adapters/http/future-moment.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
-import { carries, tellNext } from '../../adapters/http/response-headers.ts';
+import { carries, setNextOffset } from '../../adapters/http/response-headers.ts';
 import {
   FilterText,
   FreeObject,
@@ -229,7 +229,7 @@ export function memoryRoutes(
     const page = { limit, offset };
     const whose = { ...filter, userId: user === '' ? null : (user ?? reachOf(request).userId) };
     const { memories: data, total, next } = await memories.list(owningOf(request), whose, page);
-    tellNext(reply, next);
+    setNextOffset(reply, next);
     return { data, total, ...page };
   });
   server.post(all, { onRequest: findAgent, schema: createSchema }, async (request, reply) => {

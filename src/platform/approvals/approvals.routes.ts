@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { callerOf, sessionIdOf } from '../../adapters/http/authenticate.ts';
 import { allowNoBody } from '../../adapters/http/optional-body.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
-import { carries, tellNext } from '../../adapters/http/response-headers.ts';
+import { carries, setNextOffset } from '../../adapters/http/response-headers.ts';
 import { Id, Paged } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { requireScopes } from '../../kernel/caller.ts';
@@ -73,7 +73,7 @@ export function approvalRoutes(server: Server, { approvals }: { approvals: Appro
     const page = { limit, offset };
     const { organizationId } = callerOf(request);
     const { next, ...found } = await approvals.list(organizationId, filters, page);
-    tellNext(reply, next);
+    setNextOffset(reply, next);
     return { ...found, ...page };
   });
   server.get(one, { onRequest: find, schema: getSchema }, (request) =>

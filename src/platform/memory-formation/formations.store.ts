@@ -26,8 +26,12 @@ export type DueConversation = Awaited<ReturnType<typeof listDue>>[number];
  * What the user and the agent have said in a conversation after a message, oldest first: not in trials, nor copies of another
  * conversation's messages, nor results of tools.
  */
-export function listSaid(db: Handle, { id, formed_through }: DueConversation, limit: number) {
-  const said = db.kysely
+export function listFormedMessages(
+  db: Handle,
+  { id, formed_through }: DueConversation,
+  limit: number,
+) {
+  const messages = db.kysely
     .selectFrom('messages')
     .innerJoin('jobs', (join) =>
       join
@@ -62,10 +66,10 @@ export function listSaid(db: Handle, { id, formed_through }: DueConversation, li
     .limit(limit);
   // Of a conversation that was never read, the newest.
   return formed_through === null
-    ? said.orderBy('messages.id', 'desc').execute()
-    : said.where('messages.id', '>', formed_through).orderBy('messages.id').execute();
+    ? messages.orderBy('messages.id', 'desc').execute()
+    : messages.where('messages.id', '>', formed_through).orderBy('messages.id').execute();
 }
-export type Said = Awaited<ReturnType<typeof listSaid>>[number];
+export type FormedMessage = Awaited<ReturnType<typeof listFormedMessages>>[number];
 
 /**
  * Sets when memories are formed next, null for not before a run ends, and up to which message they have been; false where

@@ -22,7 +22,12 @@ import type { Clock } from '../../kernel/clock.ts';
 import { isUnavailable, PlatformError } from '../../kernel/errors.ts';
 import type { Logger } from '../../kernel/log.ts';
 import { priorities } from '../../kernel/priority.ts';
-import { type DueConversation, listDue, listSaid, moveForming } from './formations.store.ts';
+import {
+  type DueConversation,
+  listDue,
+  listFormedMessages,
+  moveForming,
+} from './formations.store.ts';
 import { type Span, spanOf } from './span.ts';
 
 /** Conversations handled in one call, and messages read of one. */
@@ -74,11 +79,11 @@ export class MemoryFormations {
     const agent = await this.#agentOf(conversation);
     const setting = agent && formationOf(agent);
     if (!agent || !setting) return this.#move(conversation, null);
-    const said = await listSaid(this.#database.read, conversation, messagesMax);
-    const span = spanOf(said, conversation.formed_through === null);
+    const messages = await listFormedMessages(this.#database.read, conversation, messagesMax);
+    const span = spanOf(messages, conversation.formed_through === null);
     if (span === null) return this.#move(conversation, null);
     const { through } = span;
-    const isWhole = said.length < messagesMax && span.isWhole;
+    const isWhole = messages.length < messagesMax && span.isWhole;
     const formsAt = isWhole ? null : this.#clock.now();
     if (span.messages.length === 0) return this.#move(conversation, formsAt, through);
     const rights = rightsOfModel(agent.memory, span.userId !== null);

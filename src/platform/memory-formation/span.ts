@@ -1,7 +1,7 @@
 /** What was said in a part of a conversation, as the job that forms memories gets it. Pure. */
 import { taskIn } from '../../core/jobs/message-text.ts';
 import { cutToUnits } from '../../kernel/cut-text.ts';
-import type { Said } from './formations.store.ts';
+import type { FormedMessage } from './formations.store.ts';
 
 /** Characters of one message and of all messages of a job. */
 const messageMax = 4_000;
@@ -26,8 +26,8 @@ export interface Span {
 }
 
 /** As many messages as fit, of those of one user; none where the user has said nothing among them. Null without any. */
-export function spanOf(said: readonly Said[], isNewestFirst: boolean): Span | null {
-  const ordered = isNewestFirst ? said.toReversed() : said;
+export function spanOf(given: readonly FormedMessage[], isNewestFirst: boolean): Span | null {
+  const ordered = isNewestFirst ? given.toReversed() : given;
   const last = ordered.at(-1);
   if (last === undefined) return null;
   const user = ordered.findLast(({ for_user }) => for_user === 1)?.user_id ?? null;
@@ -45,14 +45,14 @@ export function spanOf(said: readonly Said[], isNewestFirst: boolean): Span | nu
     const role = row.role === 'user' ? 'user' : 'assistant';
     messages.push({ id: row.id, role, content });
   }
-  const isSaid = messages.some(({ role }) => role === 'user');
+  const hasUserMessage = messages.some(({ role }) => role === 'user');
   const { user_id: userName, api_key_id: apiKeyId } = last;
   const isWhole = through === last.id;
-  const formed = isSaid ? messages : [];
+  const formed = hasUserMessage ? messages : [];
   return { messages: formed, through, isWhole, userId: user, userName, apiKeyId };
 }
 
-function textOf({ content, data, role, task_field }: Said): string {
+function textOf({ content, data, role, task_field }: FormedMessage): string {
   if (role !== 'user') return cutToUnits(content.trim(), messageMax);
   // One that has steered a run is a message, not the input of a job.
   const text =

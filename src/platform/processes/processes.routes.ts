@@ -17,7 +17,7 @@ const LiveProcesses = Type.Object(
             description: 'Its loaded skills, as category/version/name.',
           }),
           started_at: Timestamp,
-          heard_at: { ...Timestamp, description: 'Its last heartbeat.' },
+          seen_at: { ...Timestamp, description: 'Its last heartbeat.' },
           last_claim_at: {
             ...Nullable(Timestamp),
             description:
@@ -48,7 +48,7 @@ const LiveProcesses = Type.Object(
             version: '0.1.0',
             skills: ['util/v1.0/echo'],
             started_at: '2026-01-01T00:00:00.000Z',
-            heard_at: '2026-01-01T00:10:03.000Z',
+            seen_at: '2026-01-01T00:10:03.000Z',
             last_claim_at: '2026-01-01T00:10:02.125Z',
             last_job_at: '2026-01-01T00:10:03.250Z',
           },

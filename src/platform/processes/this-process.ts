@@ -112,7 +112,7 @@ export function processView(
     version: row.version,
     skills: row.skills.toSorted(),
     started_at: timestamp(row.started_at),
-    heard_at: timestamp(row.seen_at),
+    seen_at: timestamp(row.seen_at),
     last_claim_at: timestampOrNull(row.last_claim_at || null),
     last_job_at: timestampOrNull(row.last_job_at || null),
   };

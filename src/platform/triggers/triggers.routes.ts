@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
 import { apiRefusals, workRefusals } from '../../adapters/http/refusals.ts';
-import { carries, tellNext } from '../../adapters/http/response-headers.ts';
+import { carries, setNextOffset } from '../../adapters/http/response-headers.ts';
 import { IncludedRefusal, Nothing, Page, Paged } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
@@ -88,7 +88,7 @@ function listRoute(server: Server, triggers: Triggers) {
     const { include, ...page } = request.query;
     const { organizationId } = callerOf(request);
     const { next, ...found } = await triggers.list(organizationId, page, include);
-    tellNext(reply, next);
+    setNextOffset(reply, next);
     return { ...found, ...page };
   });
 }

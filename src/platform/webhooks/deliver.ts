@@ -22,7 +22,7 @@ import { Lanes, quickMs, type WasQuick } from './lanes.ts';
 import { messageHeaders } from './message.ts';
 import { type AttemptResult, resultOf, type Sender } from './send.ts';
 import type { DeliverySettler, Settlement } from './settle.ts';
-import type { UnconfirmedClaims } from './unconfirmed-claims.ts';
+import type { UnconfirmedDeliveryClaims } from './unconfirmed-claims.ts';
 import { findTargets, type Target } from './webhooks.store.ts';
 
 /** Hints whose deliveries one query reads. */
@@ -42,7 +42,7 @@ interface DelivererParts {
   readonly sender: Sender;
   readonly settler: DeliverySettler;
   /** Takes the claims whose commit was not confirmed. */
-  readonly unconfirmed: UnconfirmedClaims;
+  readonly unconfirmed: UnconfirmedDeliveryClaims;
 }
 
 interface Claim {

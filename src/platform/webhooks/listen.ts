@@ -9,7 +9,7 @@ import { requireRoom } from '../../adapters/database/caps.ts';
 import type { Database } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { EventType } from '../../core/events/events.ts';
-import { untilHeard } from '../../core/events/outbox.ts';
+import { awaitEarlierAppenders } from '../../core/events/outbox.ts';
 import {
   endOfOutbox,
   eventsFollowing,
@@ -120,7 +120,7 @@ export class Listeners {
       await insertListener(tx, row);
       return endOfOutbox(tx);
     });
-    await untilHeard(this.#database);
+    await awaitEarlierAppenders(this.#database);
     return { row, cursor };
   }
 

@@ -7,7 +7,7 @@ import type { Context } from '../../core/context/context.ts';
 import { UnconfirmedWrites } from '../../core/leases/unconfirmed-writes.ts';
 import { type DeliveryClaim, deliveryCounts, giveBackDeliveries } from './deliveries.store.ts';
 
-export class UnconfirmedClaims extends UnconfirmedWrites<DeliveryClaim> {
+export class UnconfirmedDeliveryClaims extends UnconfirmedWrites<DeliveryClaim> {
   constructor(context: Context, leaseMs: number) {
     const { queue, clock, log } = context;
     const rows = {

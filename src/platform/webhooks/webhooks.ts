@@ -1,6 +1,6 @@
 /**
  * Webhooks: the addresses to which the events of an agent, or of all agents of an organization, are delivered. A webhook
- * gets the events that happen after the response that made it active; `untilHeard` delays that response until no event
+ * gets the events that happen after the response that made it active; `awaitEarlierAppenders` delays that response until no event
  * can be missed. Switching a webhook off or deleting it cancels its pending deliveries.
  */
 import { randomBytes } from 'node:crypto';
@@ -13,7 +13,7 @@ import type { Agents } from '../../core/agents/agents.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import { type EventType, organizationEvents, scopesToRead } from '../../core/events/events.ts';
-import { untilHeard } from '../../core/events/outbox.ts';
+import { awaitEarlierAppenders } from '../../core/events/outbox.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { timestamp, timestampOrNull } from '../../kernel/clock.ts';
 import { invalid, notFound } from '../../kernel/errors.ts';
@@ -108,7 +108,7 @@ export class Webhooks {
       tx.afterCommit(() => this.#dispatcher.wake());
     });
     try {
-      await untilHeard(database);
+      await awaitEarlierAppenders(database);
     } catch (error) {
       // The caller does not learn its id, and may create it again.
       await this.remove(organizationId, id);
@@ -159,7 +159,7 @@ export class Webhooks {
       if (active === true) tx.afterCommit(() => this.#dispatcher.wake());
       return webhookBody({ ...before, ...columns, updated_at: now });
     });
-    if (active === true || events !== undefined) await untilHeard(database);
+    if (active === true || events !== undefined) await awaitEarlierAppenders(database);
     return changed;
   }
 

@@ -2795,7 +2795,7 @@ export interface components {
              * Format: date-time
              * @description Its last heartbeat.
              */
-            heard_at: string;
+            seen_at: string;
             /** @description When it last took a job from a queue; null before the first. Jobs that it accepted and began itself do not count. */
             last_claim_at: string | null;
             /** @description When it last began a job, from a queue or accepted by itself; null before the first. */

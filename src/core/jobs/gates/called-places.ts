@@ -95,7 +95,7 @@ export class CalledPlaces {
     const rates = gates.map(({ name }) => name).filter(isRate);
     if (rates.length === 0) return;
     const { starts } = runs.places.uses;
-    if (!(await patiently(() => starts.begin(job, step, rates)))) throw new LeaseLostError();
+    if (!(await patiently(() => starts.countStart(job, step, rates)))) throw new LeaseLostError();
   }
 
   /** The call has failed; where a service has refused it for some time, its skill may have to pause. */

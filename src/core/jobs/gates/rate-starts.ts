@@ -55,7 +55,7 @@ export class RateStarts {
    * Records that the code of work begins now; whether the claim still holds its job. Resolves when it may begin at once.
    * `n` is 0 for the job itself, else the number of the step that calls a skill.
    */
-  async begin(
+  async countStart(
     claim: Pick<ClaimedJob, 'id' | 'epoch'>,
     n: number,
     gates: readonly string[],

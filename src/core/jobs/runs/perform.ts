@@ -45,14 +45,14 @@ export class Performer {
   async perform(job: ClaimedJob): Promise<void> {
     try {
       this.#context.observers.claimed(job);
-      await this.begin(job);
+      await this.performAccepted(job);
     } finally {
       this.#parts.running.endStart(job.id);
     }
   }
 
   /** Runs a job that was claimed as it was accepted; resolves when it is settled. */
-  async begin(job: ClaimedJob): Promise<void> {
+  async performAccepted(job: ClaimedJob): Promise<void> {
     const { observers } = this.#context;
     observers.begun(job);
     let how: RunLeft = 'unrecorded';
@@ -132,7 +132,7 @@ export class Performer {
     const { log } = this.#context;
     const record = async () => {
       if (isLastAttempt(job) && !(await this.#beginnings.add(job))) return false;
-      return rates.length === 0 || runs.places.uses.starts.begin(job, 0, rates);
+      return rates.length === 0 || runs.places.uses.starts.countStart(job, 0, rates);
     };
     try {
       if (await settlePatiently(record, () => !running.isClosed)) return true;

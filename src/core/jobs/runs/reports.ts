@@ -26,7 +26,7 @@ const piecesPerAttemptMax = 3_000;
  */
 const textEveryMs = 50;
 /** How long the text of a job without listeners waits for more, with which it becomes one event. */
-const unheardMs = 1_000;
+const unlistenedMs = 1_000;
 /** Characters beyond which an event takes no further text. */
 const deltaCharactersMax = 4_096;
 
@@ -164,8 +164,8 @@ function releaseDue(texts: Texts, feed: JobFeed, clock: Clock): void {
   const now = clock.monotonic();
   // The first one is held for longest.
   const [oldest] = texts.held;
-  const isOver = oldest !== undefined && now - oldest.heldSince >= unheardMs;
-  const dueMs = isOver ? unheardMs / 2 : unheardMs;
+  const isOver = oldest !== undefined && now - oldest.heldSince >= unlistenedMs;
+  const dueMs = isOver ? unlistenedMs / 2 : unlistenedMs;
   for (const stream of texts.held) {
     if (now - stream.heldSince < dueMs && !feed.hasListeners(stream.job.id)) continue;
     texts.recordedAt = now;

@@ -26,7 +26,7 @@ import { type JobQueue, queueOf } from '../queues.ts';
 import { type AttemptOutcome, runsAlone } from '../states.ts';
 import { claimJobs } from './admission.store.ts';
 import type { Turns } from './turns.ts';
-import type { UnconfirmedClaims } from './unconfirmed-claims.ts';
+import type { UnconfirmedJobClaims } from './unconfirmed-claims.ts';
 
 /** Delay of a job that goes back to the queue because only other processes have loaded its skill. */
 const elsewhereMs = 2_000;
@@ -66,7 +66,7 @@ interface AdmissionParts {
   readonly skills: SkillRegistry;
   readonly apiKeys: ApiKeys;
   /** Claims whose commit was not confirmed. */
-  readonly unconfirmed: UnconfirmedClaims;
+  readonly unconfirmed: UnconfirmedJobClaims;
   readonly places: Places;
 }
 

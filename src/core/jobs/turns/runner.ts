@@ -95,8 +95,8 @@ export class JobRunner {
   }
 
   /** Runs a job that was claimed, with its slot, as it was accepted. */
-  begin(job: ClaimedJob): void {
-    void this.#occupy(job, () => this.#parts.performer.begin(job));
+  beginAccepted(job: ClaimedJob): void {
+    void this.#occupy(job, () => this.#parts.performer.performAccepted(job));
   }
 
   /** Yields the slot of a job that only waits; the returned function (resume) takes it back. */
@@ -146,7 +146,7 @@ export class JobRunner {
       this.#fruitless = wonNone ? this.#fruitless + 1 : 0;
       for (const job of jobs) {
         picked.delete(job.id);
-        turns.begin(job);
+        turns.takeSlot(job);
         void this.#occupy(job, () => performer.perform(job));
       }
       turns.endClaim(candidates, left);

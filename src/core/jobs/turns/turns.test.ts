@@ -61,7 +61,7 @@ function process(slots: number, weights = new Map<string, number>()) {
         const { organization_id, id } = next;
         const left = waiting.get(organization_id)?.filter((one) => one.id !== id) ?? [];
         waiting.set(organization_id, left);
-        turns.begin(next);
+        turns.takeSlot(next);
         running.push(next);
       }
       turns.endClaim(candidates, round.left());
@@ -270,7 +270,7 @@ describe('turns', () => {
   test('are not held back by an organization that has nothing due any more', () => {
     const { turns, send, runsOf } = process(16);
     const begun = [...jobs(6, 'a', 'k'), ...jobs(5, 'b', 'k')];
-    for (const one of begun) turns.begin(one);
+    for (const one of begun) turns.takeSlot(one);
     turns.announce('b');
 
     send(job('a', 'k'));
@@ -282,14 +282,14 @@ describe('turns', () => {
   test('read few more organizations than slots are free', () => {
     const turns = new Turns(16);
     for (let i = 0; i < 50; i++) turns.announce(`${i}`);
-    for (const one of jobs(16, 'a', 'k')) turns.begin(one);
+    for (const one of jobs(16, 'a', 'k')) turns.takeSlot(one);
 
     expect(turns.candidates()).toHaveLength(5);
   });
 
   test('read those first that run the fewest jobs, then those whose last turn was longest ago', () => {
     const turns = new Turns(16);
-    for (const id of ['b', 'a', 'c', 'b', 'd']) turns.begin(job(id, 'k'));
+    for (const id of ['b', 'a', 'c', 'b', 'd']) turns.takeSlot(job(id, 'k'));
     for (const id of ['d', 'c', 'b', 'a', 'e']) turns.announce(id);
     for (const id of ['d', 'a']) turns.end(id);
 

@@ -218,7 +218,7 @@ export class Turns {
   }
 
   /** A job takes a slot until `end`, and its organization has had a turn. */
-  begin({ organization_id, api_key_id, priority }: Begun): void {
+  takeSlot({ organization_id, api_key_id, priority }: Begun): void {
     const share = this.#shareOf(organization_id);
     share.own += 1;
     this.#taken += 1;
@@ -267,7 +267,7 @@ export class Turns {
       const othersWait = this.#waiting > 0;
       if (!isNext || !this.#hasPlace(job.organization_id, share, othersWait, this.#reserved))
         return false;
-      this.begin(job);
+      this.takeSlot(job);
       return true;
     });
   }

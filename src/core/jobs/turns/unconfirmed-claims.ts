@@ -14,15 +14,15 @@ interface UnconfirmedClaim {
   readonly id: string;
 }
 
-export type UnconfirmedClaims = UnconfirmedWrites<UnconfirmedClaim, ExpiredJob>;
+export type UnconfirmedJobClaims = UnconfirmedWrites<UnconfirmedClaim, ExpiredJob>;
 
 /** `claimedBy` is the number of this process on the jobs that it claims. */
-export function openUnconfirmedClaims(
+export function openUnconfirmedJobClaims(
   { database, clock, config, log }: Context,
   settler: Settler,
   running: RunningJobs,
   claimedBy: number,
-): UnconfirmedClaims {
+): UnconfirmedJobClaims {
   return new UnconfirmedWrites(
     {
       takeCommitted: async (jobs: readonly UnconfirmedClaim[]) => {
