@@ -8,6 +8,7 @@ import { type AnswerSoFar, ExcessError } from './answer.ts';
 import { kindIn, retryDelayIn, statusIn } from './error-body.ts';
 import { EventDataReader } from './event-data.ts';
 import { EventFrameReader, eventFrameType } from './event-frames.ts';
+import { passingStatuses } from './failure.ts';
 import { hasPiece, isPing } from './keep-alive.ts';
 import { type AnswerReader, type AnswerState, type Protocol, ProtocolError } from './protocol.ts';
 import type { WireFault } from './wire.ts';
@@ -39,6 +40,8 @@ export class BodyReader {
   /** The chunks of a document; null when the body is a stream of events. */
   #document: string[] | null = null;
   #hasText = false;
+  /** The first characters of a text. */
+  #begin = '';
   #isBegun = false;
   #parts = 0;
   #bytes = 0;
@@ -98,6 +101,7 @@ export class BodyReader {
   }
 
   #take(text: string): void {
+    this.#begin += text.slice(0, quotedMax - this.#begin.length);
     if (!this.#hasText) {
       const begin = text.trimStart();
       this.#hasText = begin !== '';
@@ -117,6 +121,7 @@ export class BodyReader {
       const rest = this.#events.rest();
       if (rest !== null) this.#takeData(rest);
     } else this.#takeDocument(this.#document.join(''));
+    this.#checkEmpty();
   }
 
   #takeData(data: string): void {
@@ -143,7 +148,6 @@ export class BodyReader {
     const event = objectOf(value);
     if (event === null) throw new ProtocolError('an event that is no object');
     const { reader, answer } = this.#sink;
-    const wasBegun = this.#isBegun && this.#document === null;
     this.#isBegun ||= !isPing(event);
     const before = { ...reader.state, parts: answer.parts };
     const message = reader.take(event);
@@ -151,21 +155,51 @@ export class BodyReader {
       this.#parts += 1;
     }
     if (message === null) this.#isOver = reader.state.isOver;
-    else this.#fail(this.#faultOf(message, event, wasBegun ? null : statusIn(event)));
+    else this.#fail(this.#faultOf(message, event, hasAnswer(before)));
   }
 
-  /** An error event before any part of the answer is treated as the HTTP status that it names. */
-  #faultOf(message: string, event: Json, status: number | null): WireFault {
-    if (status === null) return { kind: 'failed', message };
+  /**
+   * An error event before any part of the answer is treated as the HTTP status that it names, and after one where it
+   * refuses the call for good.
+   */
+  #faultOf(message: string, event: Json, isWithin: boolean): WireFault {
+    const status = statusIn(event) ?? unknownError;
+    const isRefused = status < 500 && !passingStatuses.has(status);
+    if (isWithin && !isRefused) return { kind: 'failed', message };
     const errorKind = kindIn(event);
     const retryDelay = retryDelayIn(event);
     return { kind: 'status', status, headers: this.#headers, message, errorKind, retryDelay };
+  }
+
+  /** The body has ended in order. Without any part of the answer it says what there was instead, if anything. */
+  #checkEmpty(): void {
+    const { reader, answer } = this.#sink;
+    if (this.#isOver || reader.state.ending !== null) return;
+    if (hasAnswer({ ...reader.state, parts: answer.parts })) return;
+    const begin = this.#begin.trimStart();
+    this.#fail(
+      begin === '' || streamBegin.test(begin)
+        ? { kind: 'lost', detail: 'it ended before its answer began', isSent: true }
+        : { kind: 'malformed', detail: `it is ${begin}` },
+    );
   }
 
   #fail(fault: WireFault): void {
     this.#isOver = true;
     this.#onFault(fault);
   }
+}
+
+/** Of an error of an unknown kind. */
+const unknownError = 500;
+/** Characters of a body that are quoted. */
+const quotedMax = 300;
+/** How a stream of events begins. */
+const streamBegin = /^(:|data|event|id|retry)/;
+
+/** Whether any part of the answer has come, or its end. */
+function hasAnswer({ reasoning, ending, parts }: AnswerState & { readonly parts: number }) {
+  return parts > 0 || reasoning !== null || ending !== null;
 }
 
 /** Whether the events say more than before about the call. */

@@ -123,11 +123,15 @@ describe.each(kinds)('%s', (kind) => {
     ['short', 'makes no sense'],
     ['malformed', 'makes no sense'],
     [{ status: 200, body: '{}' }, 'makes no sense'],
-    [{ status: 200, body: '' }, 'makes no sense'],
+    [{ status: 200, body: '' }, 'it ended before its answer began'],
+    [
+      { status: 200, body: { detail: 'It loads.' } },
+      'makes no sense: it is {"detail":"It loads."}',
+    ],
     [{ status: 200, body: '{"choices": 1, "content": 1}' }, 'makes no sense'],
     [{ status: 200, body: '[{"choices": []}]' }, 'makes no sense'],
     [{ status: 200, body: '{"choices": [null], "content": [null]}' }, ''],
-    [{ status: 200, body: '<html>Welcome</html>' }, 'makes no sense'],
+    [{ status: 200, body: '<html>Welcome</html>' }, 'makes no sense: it is <html>Welcome</html>'],
   ])(
     'a document with the fault %j is unavailable, and its usage is unknown',
     async (fault, words) => {
@@ -152,7 +156,7 @@ describe.each(kinds)('%s', (kind) => {
     [{ message: 'oops', type: 'api_error' }, { fault: 'unavailable', usage: nothing }, '500'],
     [{ message: 'oops', type: 'server_error' }, { fault: 'unavailable', usage: nothing }, '500'],
     [{ message: 'late', type: 'timeout_error' }, { fault: 'unavailable', usage: unknown }, '504'],
-    [{ message: 'who knows', code: 7 }, { fault: 'unavailable', usage: unknown }, 'who knows'],
+    [{ message: 'who knows', code: 7 }, { fault: 'unavailable', usage: nothing }, 'who knows'],
     [{ message: 'too long', type: 'invalid_request_error' }, { fault: 'refused' }, 'too long'],
     [{ message: 'too long', code: 400 }, { fault: 'refused', usage: nothing }, 'too long'],
     [{ message: 'what?', code: 'model_not_found' }, { fault: 'refused' }, '"some-model"'],

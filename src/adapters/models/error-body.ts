@@ -1,13 +1,18 @@
 /** Reads the message and status of an error body, in the forms that are common. Pure. */
 import { type Json, objectOf } from '../../kernel/json.ts';
 
-/** The message of an error; of a list of errors, the message of the first. */
+/** Characters of what a gateway quotes of its provider. */
+const rawMax = 2_000;
+
+/** The message of an error, with what a gateway quotes of its provider; of a list of errors, the message of the first. */
 export function messageIn(error: unknown): string {
   if (typeof error === 'string') return error;
   const body = objectOf(Array.isArray(error) ? error[0] : error);
+  const raw = objectOf(body?.['metadata'])?.['raw'];
+  const cause = typeof raw === 'string' && raw !== '' ? `: ${raw.slice(0, rawMax)}` : '';
   for (const name of ['message', 'error', 'detail', 'type']) {
     const value = body?.[name];
-    if (typeof value === 'string' && value !== '') return value;
+    if (typeof value === 'string' && value !== '') return value + cause;
     if (objectOf(value) !== null) return messageIn(value);
   }
   return 'an error without a message';
@@ -27,6 +32,10 @@ const statusOfKind: ReadonlyMap<unknown, number> = new Map([
   ['rate_limit_error', 429],
   ['rate_limit_exceeded', 429],
   ['insufficient_quota', 429],
+  ['slow_down', 503],
+  ['server_is_overloaded', 503],
+  ['service_unavailable_error', 503],
+  ['engine_overloaded_error', 503],
   ['api_error', 500],
   ['server_error', 500],
   ['timeout_error', 504],
@@ -50,17 +59,20 @@ export function kindIn(error: unknown): string {
   return [...kinds, ...reasons].filter((kind) => typeof kind === 'string').join(' ');
 }
 
-/** The delay of Google's `RetryInfo` among the details of an error, such as `7s`; empty without any. */
+/** OpenAI: "Please try again in 2.5s." */
+const tryAgain = /\btry again in ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[hms]))+)/i;
+
+/** The delay of Google's `RetryInfo` among the details of an error, or of its message, such as `7s`; empty without any. */
 export function retryDelayIn(error: unknown): string {
   const body = objectOf(Array.isArray(error) ? error[0] : error);
-  const details = body === null ? null : errorIn(body)?.['details'];
-  if (!Array.isArray(details)) return '';
-  for (const detail of details.slice(0, detailsMax)) {
+  const inner = body === null ? null : errorIn(body);
+  const details = inner?.['details'];
+  for (const detail of Array.isArray(details) ? details.slice(0, detailsMax) : []) {
     const { '@type': type, retryDelay } = objectOf(detail) ?? {};
     const isRetryInfo = typeof type === 'string' && type.endsWith('google.rpc.RetryInfo');
     if (isRetryInfo && typeof retryDelay === 'string') return retryDelay;
   }
-  return '';
+  return tryAgain.exec(String(inner?.['message']))?.[1] ?? '';
 }
 
 /** Details of an error that are looked at. */

@@ -86,27 +86,33 @@ const unsupported =
   /\bunsupported\b|\bnot support|\binvalid_function_parameters\b|\binvalid schema for function\b|\binput_schema\b/i;
 /** In the errors of providers that refuse a request for its length, as OpenAI, Anthropic, Google and servers word it. */
 const tooLong =
-  /context_length_exceeded|exceed_context_size|string_above_max_length|\bmaximum (context|prompt) length\b|\bcontext (window|length|size|limit)\b|\b(prompt|inputs?|request|messages?)\b.{0,20} too (long|large)\b|\btoo many (input |prompt )?tokens\b|\btoken count\b.{0,40}\bexceed|\bpayload( size)?\b.{0,40}\bexceeds the (limit|maximum)\b|\breduce the length\b|\binputs?` tokens\b/i;
+  /context_length_exceeded|exceed_context_size|string_above_max_length|\bmaximum (context|prompt) length\b|\bcontext (window|length|size|limit)\b|\b(prompt|inputs?|request|messages?)\b.{0,20} too (long|large)\b|\btoo many (input |prompt )?tokens\b|\btoken count\b.{0,40}\bexceed|\bpayload( size)?\b.{0,40}\bexceeds the (limit|maximum)\b|\breduce the length\b|\binputs?` tokens\b|\bmodel token limit\b|\bexceeds max length\b|\bmax tokens allowed\b|\brange of input length\b|\binput tokens exceeded\b|\bmaximum model length\b/i;
 /** In those about the model itself: it is unknown, retired or not for this account. */
 const aboutModel = /\bmodels?\b|\bmodel_/i;
 
 /** In those that mean the key, of providers that answer 400 for it. */
 const aboutKey =
   /\bapi_key_invalid\b|\binvalid_api_key\b|\b(incorrect|invalid) api key\b|\bapi key (not valid|expired)\b/i;
-/** In those of a filter of the prompt, as Azure's. */
-const filtered = /\bcontent_filter\b|\bcontent_policy_violation\b|\bcontent management policy\b/i;
+/** In those of a filter of the prompt or the answer, as Azure's, and of moderation. */
+const filtered =
+  /\bcontent_filter\b|\bcontent_policy_violation\b|\bcontent (management|filtering) policy\b|\binvalid_prompt\b|\bflagged as potentially violating\b|\binput was flagged\b/i;
+/** In those of a server whose model wrote a call, or an answer, that it cannot read: the next one may be right. */
+const unreadable = /\btool_use_failed\b|\boutput_parse_failed\b|\bjson_validate_failed\b/;
 /** In those of accounts without money, which no waiting mends. */
 const unpaid = /\binsufficient_quota\b|\bbilling_hard_limit|\bcredit balance is too low\b/i;
 /** A 429 for one request that asks for more than the account may in a minute. */
 const beyondRate = /\brequest too large\b/i;
 
 /** Statuses after which a retry may succeed; 424 is Bedrock's for a failure of the model. */
-const passing: ReadonlySet<number> = new Set([408, 409, 424, 425, 429]);
+export const passingStatuses: ReadonlySet<number> = new Set([408, 409, 424, 425, 429]);
 
-/** Usage is zero where none was reported, and the status says that the provider did no work. */
+/**
+ * Usage is zero where none was reported, and the status says that the provider did no work: some tell the tokens of the prompt
+ * before they begin. Within an answer it is what was reported.
+ */
 function failureOfStatus(
   { status, headers, message, errorKind, retryDelay }: Extract<WireFault, { kind: 'status' }>,
-  { access, name, usage: reported }: FailedCall,
+  { access, name, text, seenBytes, usage: reported }: FailedCall,
   clock: Clock,
 ): ModelError {
   const { provider } = access;
@@ -114,21 +120,24 @@ function failureOfStatus(
   const model = JSON.stringify(name.slice(0, 200));
   const error = `${errorKind} ${message}`;
   const refuses = refusedPart(status, error, name);
-  const isReported = (reported.prompt ?? reported.completion) !== null;
+  const isReported = reported.completion !== null || seenBytes > 0;
   const usage = isReported ? reported : nothingSpent;
-  const isDeclined = status === 400 && filtered.test(error);
+  const seen = { text, seenBytes, usage };
+  const isDeclined = (status === 400 || status === 403) && filtered.test(error);
   const refused = (sentence: string) =>
     new ModelError('refused', `The provider ${provider} ${sentence}`, {
       refuses: isDeclined ? null : refuses,
       isDeclined,
-      usage,
+      ...seen,
     });
-  if (status === 401 || status === 403 || (status === 400 && aboutKey.test(error))) {
+  const isForbidden = status === 403 && !isDeclined;
+  if (status === 401 || isForbidden || (status === 400 && aboutKey.test(error))) {
     // The provider's message may quote part of the key.
+    const quoted = isForbidden ? withoutKeyParts(says, access) : '';
     return new ModelError(
       'credentials',
-      `The provider ${provider} does not accept the credentials (${status}); ${howToSetKey(access)}`,
-      { refuses: 'model', usage },
+      `The provider ${provider} does not accept the credentials (${status}); ${howToSetKey(access)}${quoted}`,
+      { refuses: 'model', ...seen },
     );
   }
   if (status < 400) {
@@ -137,8 +146,15 @@ function failureOfStatus(
   if (status === 404) {
     return refused(`knows no model ${model}, or its base url is wrong (404)${says}`);
   }
-  if (status >= 500 || (passing.has(status) && refuses === null)) {
-    return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
+  const answered = `The provider ${provider} answered ${status}${says}`;
+  if (unreadable.test(errorKind)) {
+    return new ModelError('unavailable', answered, {
+      ...seen,
+      usage: isReported ? reported : nothingReported,
+    });
+  }
+  if (status >= 500 || (passingStatuses.has(status) && refuses === null)) {
+    return new ModelError('unavailable', answered, {
       retryAfterMs: retryAfterOf(headers, clock.now(), retryDelay),
       usage: lateStatuses.has(status) && !isReported ? nothingReported : usage,
       isDown: lateStatuses.has(status),
@@ -177,6 +193,18 @@ function safe(text: string, { apiKey }: Access): string {
   const plain = formsOf(apiKey).reduce((rest, form) => rest.replaceAll(form, '…'), text);
   const line = plain.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
   return line.length > messageMax ? `${line.slice(0, messageMax)}…` : line;
+}
+
+/** Characters at either end of a key by which a quoted part of it is known; shorter keys are no secrets. */
+const keyPartLength = 4;
+const keyLengthMin = 12;
+
+/** A text without the words that have an end of the key, as providers abbreviate it. */
+function withoutKeyParts(text: string, { apiKey }: Access): string {
+  if (apiKey === null || apiKey.length < keyLengthMin) return text;
+  const ends = [apiKey.slice(0, keyPartLength), apiKey.slice(-keyPartLength)];
+  const words = text.split(' ');
+  return words.map((word) => (ends.some((end) => word.includes(end)) ? '…' : word)).join(' ');
 }
 
 /** The key, and its encodings in headers and addresses. */

@@ -399,6 +399,80 @@ test.each<[object, object]>([
   },
 );
 
+const role = { choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] };
+const messageStart = { type: 'message_start', message: { usage: { input_tokens: 20 } } };
+
+test.each<[string, object[], object, object]>([
+  ['ollama/m', [role], { code: 429 }, { isRateLimited: true }],
+  ['ollama/m', [role], { type: 'engine_overloaded_error', code: null }, { isRateLimited: false }],
+  ['ollama/m', [role], { type: 'a new one' }, { isRateLimited: false }],
+  ['ollama/m', [role], { code: 'invalid_prompt' }, { fault: 'refused', isDeclined: true }],
+  ['anthropic/m', [messageStart], { type: 'overloaded_error' }, { isRateLimited: false }],
+  [
+    'anthropic/m',
+    [messageStart, { type: 'ping' }],
+    { type: 'invalid_request_error' },
+    { fault: 'refused' },
+  ],
+])(
+  '%s: after %j, which is no part of the answer, the error %j is the status that it names',
+  async (model, events, error, expected) => {
+    const failed = answerTo(model, (response) => {
+      response.end(sse(...events, { type: 'error', error: { message: 'no', ...error } }));
+    });
+
+    await expect(failed).rejects.toMatchObject({
+      fault: 'unavailable',
+      ...expected,
+      usage: { prompt: 0, completion: 0 },
+    });
+  },
+);
+
+test.each<[object, object, object]>([
+  [
+    { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' },
+    { fault: 'refused', isDeclined: true },
+    { prompt: 20, completion: null },
+  ],
+  [
+    { type: 'invalid_request_error', message: 'no' },
+    { fault: 'refused', isDeclined: false },
+    { prompt: 20, completion: null },
+  ],
+  [
+    { type: 'invalid_request_error', code: 'tool_use_failed', message: 'no' },
+    { fault: 'unavailable', isDown: false },
+    { prompt: 20, completion: null },
+  ],
+  [
+    { type: 'overloaded_error', message: 'no' },
+    { fault: 'unavailable', isDown: false },
+    { prompt: 20, completion: null },
+  ],
+])(
+  'the error %j within an answer is %j, with the text and what was reported',
+  async (error, expected, usage) => {
+    const block = { type: 'content_block_start', index: 0, content_block: { type: 'text' } };
+    const delta = { type: 'text_delta', text: 'Half' };
+    const half = { type: 'content_block_delta', index: 0, delta };
+    const failed = answerTo('anthropic/m', (response) => {
+      response.end(sse(messageStart, block, half, { type: 'error', error }));
+    });
+
+    await expect(failed).rejects.toMatchObject({ ...expected, text: 'Half', seenBytes: 4, usage });
+  },
+);
+
+test.each(['', ': processing\n\n', sse(role)])(
+  'a stream of %j, which ends before its answer begins, is of a provider that is down',
+  async (text) => {
+    const failed = answerTo('ollama/m', (response) => response.end(text));
+
+    await expect(failed).rejects.toMatchObject({ isDown: true, wasLost: true });
+  },
+);
+
 test.each([
   ['openai/m', { choices: [{ index: 0, delta: { content: 42 } }] }],
   ['ollama/m', { choices: [{ index: 0, delta: { content: 42 } }] }],

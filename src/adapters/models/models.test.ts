@@ -160,7 +160,7 @@ describe.each(kinds)('%s', (kind) => {
 
     const { message, finish } = await ask(kind, { tools: [weather] });
 
-    expect(message).toEqual({ role: 'assistant', text: 'Let me see.', toolCalls });
+    expect(message).toMatchObject({ role: 'assistant', text: 'Let me see.', toolCalls });
     expect(finish).toBe('tool-calls');
   });
 
@@ -282,6 +282,46 @@ describe.each(kinds)('%s', (kind) => {
       { fault: 'refused', isDeclined: true },
       'It was filtered.',
     ],
+    [
+      { status: 400, body: { error: { code: 'invalid_prompt', message: 'It was flagged.' } } },
+      { fault: 'refused', isDeclined: true },
+      'It was flagged.',
+    ],
+    [
+      { status: 403, body: { error: { message: 'Your input was flagged for "x".' } } },
+      { fault: 'refused', isDeclined: true, refuses: null },
+      'Your input was flagged',
+    ],
+    ...[
+      'Your request exceeded model token limit: 131072 (requested: 140000)',
+      'Prompt exceeds max length',
+      'tokens in request more than max tokens allowed',
+      'Range of input length should be [1, 129024]',
+      'Input Tokens Exceeded: Number of input tokens exceeds maximum length',
+      'The decoder prompt (length 5000) is longer than the maximum model length of 4096.',
+    ].map((message): [Fault, Partial<ModelError>, string] => [
+      { status: 400, body: { error: { message } } },
+      { fault: 'refused', refuses: 'length' },
+      message,
+    ]),
+    [
+      {
+        status: 400,
+        body: {
+          error: {
+            message: 'Provider returned error',
+            metadata: { raw: '{"error":{"message":"prompt is too long: 9 > 8"}}' },
+          },
+        },
+      },
+      { fault: 'refused', refuses: 'length' },
+      'Provider returned error: {"error":{"message":"prompt is too long: 9 > 8"}}',
+    ],
+    [
+      { status: 429, body: { error: { message: 'Limit 9. Please try again in 2.5s. Visit us.' } } },
+      { fault: 'unavailable', retryAfterMs: 2_500 },
+      'Limit 9',
+    ],
     [{ status: 424, body: { message: 'The model failed.' } }, { fault: 'unavailable' }, '424'],
     [
       { status: 429, body: { error: { message: 'Request too large for m on tokens per min' } } },
@@ -346,14 +386,30 @@ describe.each(kinds)('%s', (kind) => {
     });
   });
 
-  test.each([401, 403])(
-    'nothing that is said of credentials with a %i is shown',
-    async (status) => {
-      provider.script(() => ({ fault: { status, body: { error: { message: 'sk-ver…key' } } } }));
+  test('a call that its server cannot read may be right the next time, and its usage is unknown', async () => {
+    const error = { type: 'invalid_request_error', code: 'tool_use_failed', message: 'No call.' };
+    provider.script(() => ({ fault: { status: 400, body: { error } } }));
 
-      expect((await failureOf(ask(kind))).message).not.toContain('sk-');
-    },
-  );
+    const failure = await failureOf(ask(kind));
+
+    expect(failure).toMatchObject({
+      fault: 'unavailable',
+      isDown: false,
+      usage: { prompt: null, completion: null },
+    });
+    expect(failure.message).toContain('400: No call.');
+  });
+
+  test('nothing that is said of credentials with a 401 is shown, and with a 403 no part of the key', async () => {
+    const said = async (status: number) => {
+      const body = { error: { message: 'Enable the API for sk-v***-key (…-key) first' } };
+      provider.script(() => ({ fault: { status, body } }));
+      return (await failureOf(ask(kind))).message;
+    };
+
+    expect(await said(401)).not.toMatch(/sk-|Enable/);
+    expect(await said(403)).toMatch(/: Enable the API for … … first$/);
+  });
 
   test('an error shows no form of the key', async () => {
     const apiKey = 'sk/very+secret/key?';
@@ -769,7 +825,7 @@ describe('credentials', () => {
       );
 
       expect(message).toBe(
-        `The provider openai does not accept the credentials (${status}); replace the credentials stored for the organization`,
+        `The provider openai does not accept the credentials (${status}); replace the credentials stored for the organization${status === 403 ? ': scripted 403' : ''}`,
       );
     },
   );

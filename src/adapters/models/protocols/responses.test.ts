@@ -314,6 +314,37 @@ test.each(['something new', undefined])(
   },
 );
 
+const failedBy = (error: object) => named('response.failed', { response: { error } });
+
+test.each<[string[], object]>([
+  [[failedBy({ code: 'server_is_overloaded', message: 'Busy.' })], { fault: 'unavailable' }],
+  [[failedBy({ code: 'slow_down', message: 'Slow.' })], { fault: 'unavailable' }],
+  [[named('error', { code: null, message: 'An error.', param: null })], { fault: 'unavailable' }],
+  [
+    [
+      added(0, { type: 'reasoning', id: 'rs_1' }),
+      failedBy({ code: 'invalid_prompt', message: 'It was flagged.' }),
+    ],
+    { fault: 'refused', isDeclined: true },
+  ],
+])('an error before any part of the answer is no work: %j', async (events, expected) => {
+  await expect(answerTo(created, ...events)).rejects.toMatchObject({
+    ...expected,
+    usage: { prompt: 0, completion: 0 },
+  });
+});
+
+test('a prompt that is refused within an answer is not asked again', async () => {
+  const refused = failedBy({ code: 'invalid_prompt', message: 'It was flagged.' });
+
+  await expect(answerTo(created, text(0, 'Half'), refused)).rejects.toMatchObject({
+    fault: 'refused',
+    isDeclined: true,
+    text: 'Half',
+    usage: { prompt: null, completion: null },
+  });
+});
+
 const { id: _itemId, call_id: callId, type: _type, arguments: input, ...named1 } = call;
 const taken = { id: callId, ...named1, input };
 const said = { type: 'message', content: [{ type: 'output_text', text: 'See.' }] };
