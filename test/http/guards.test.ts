@@ -262,11 +262,7 @@ describe('an earlier message of a user', () => {
     expect(first).toBe('user {"task":"A SECRET"}');
     await guarded(thinker, watching('message', { log }));
     await thinker.task('Now', {}, on);
-    expect(linesIn(log)).toEqual([
-      'message - Now',
-      'message - A SECRET',
-      'message - Try a.b@example.com',
-    ]);
+    expect(linesIn(log)).toEqual(['message - Now', 'message - A SECRET']);
   });
 
   test('that is older than the newest 50 and unjudged is left out with its answer', async () => {
@@ -817,6 +813,29 @@ test('a trial has guards that are not saved', async () => {
     }),
     'agent.guards.0.skill',
   );
+});
+
+test('what a trial with other guards leaves is sent to later trials alone', async () => {
+  const thinker = await newGuarded([watching(everything)]);
+  const creator = await newTenant(world.platform, { organization_id: thinker.organization });
+  const call = { name: toolNamed(play), input: { ...acting({}), output: 'A SECRET result' } };
+  world.provider.script(callingTools([call], 'A SECRET answer'));
+  const unguarded = { agent: { guards: [] }, input: { task: 'Play' } };
+  const path = '/api/agents/thinker/trials';
+  const { body: trial } = await creator.post(path, unguarded, { prefer: 'wait=30' });
+  expect(trial.status).toBe('completed');
+  const on = { 'x-conversation-id': trial.conversation_id };
+  world.provider.script(answering('Fine.'));
+  const before = soFar();
+
+  await thinker.task('And now?', {}, on);
+  expect(world.provider.requests.slice(before).at(-1)?.messages).toHaveLength(2);
+  await creator.post(path, unguarded, { ...on, prefer: 'wait=30' });
+
+  const last = JSON.stringify(world.provider.requests.at(-1)?.messages);
+  expect(last).toContain('A SECRET result');
+  expect(last).toContain('A SECRET answer');
+  expect(last).toContain('And now?');
 });
 
 test('a trial without the guards of its agent is not repeated without the scope approvals', async () => {

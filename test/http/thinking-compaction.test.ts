@@ -1,6 +1,11 @@
 /** Long conversations: earlier messages are summarized before the model's window is full (docs/agents-reference.md). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { inTurn, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
+import {
+  answering,
+  inTurn,
+  type Reply,
+  type ScriptedRequest,
+} from '../support/scripted-provider.ts';
 import { newThinker, startThinkers, type Thinkers, toolNamed } from '../support/thinkers.ts';
 
 let world: Thinkers;
@@ -108,6 +113,40 @@ test('later runs of the conversation are sent the summary, and what it covers no
   const said = await messages(first.conversation_id);
   expect(said.filter(({ role }) => role === 'user')).toHaveLength(12);
   expect(said.filter(({ role }) => role === 'tool')).toHaveLength(5);
+});
+
+test('a summary of a trial is for the trial alone', async () => {
+  const whole = { context_tokens: 20_000, max_output_tokens: 400 };
+  const { task, post, jobIn } = await newThinker(world.platform, { model_settings: whole });
+  const before = soFar();
+  world.provider.script(answering('Done.'));
+  const { conversation_id } = await task('begin');
+  const headers = { 'x-conversation-id': conversation_id };
+  for (let n = 1; n < 5; n += 1) await task(`question ${n} ${'a b c '.repeat(700)}`, {}, headers);
+  let isBroken = true;
+  world.provider.script((request) => {
+    if (isSummary(request)) return { text: 'SUMMARY-OF-A-TRIAL' };
+    return isBroken ? { fault: { status: 400 } } : { text: 'Done.' };
+  });
+  const agent = { model_settings: { ...whole, context_tokens: 4_000 } };
+
+  const trial = await post(
+    '/api/agents/thinker/trials',
+    { agent, input: { task: 'Try' } },
+    { ...headers, prefer: 'wait=30' },
+  );
+  isBroken = false;
+  const again = await post(`/api/jobs/${trial.body.job_id}/retry`, { resume: true });
+  await jobIn(again.body.job_id, 'completed');
+
+  expect(trial.body.status).toBe('failed');
+  const { asked, summaries } = since(before);
+  expect(summaries).toHaveLength(1);
+  expect(textOf(asked.at(-1) as ScriptedRequest)).toContain('SUMMARY-OF-A-TRIAL');
+  await task('And now?', {}, headers);
+  const last = textOf(world.provider.requests.at(-1) as ScriptedRequest);
+  expect(last).toContain('question 1');
+  expect(last).not.toContain('SUMMARY-OF-A-TRIAL');
 });
 
 test.each([

@@ -33,6 +33,7 @@ const dialogue = statement<OfDialogue & { oldest: string }>()((db, p, dialect) =
       'dialogue',
       sql<string>`case when data is null then content else '' end`.as('content'),
       sql<string | null>`case when data is null then ${taskField(eb)} end`.as('task_field'),
+      hasOtherGuards(eb).as('has_other_guards'),
     ])
     .where('conversation_id', '=', p('conversation_id'))
     .where('id', '>=', p('oldest'))
@@ -54,6 +55,13 @@ const taskField = (eb: ExpressionBuilder<Tables, 'messages'>) =>
     .whereRef('jobs.id', '=', 'messages.job_id')
     .select('skills.task_field');
 
+/** 1 where the job of a message is a trial with guards of its own. */
+const hasOtherGuards = (eb: ExpressionBuilder<Tables, 'messages'>) =>
+  eb
+    .selectFrom('jobs')
+    .whereRef('jobs.id', '=', 'messages.job_id')
+    .select(sql<number>`case when agent_overrides like '%"guards":%' then 1 else 0 end`.as('is'));
+
 // The role is looked at first: it lies before a content that may be long, the other column after it.
 // A summary in the dialogue is a 3 (`summaryMark`).
 const isDialogue = sql<SqlBool>`(role = 'user' or dialogue in (1, 3))`;
@@ -62,7 +70,7 @@ const isDialogue = sql<SqlBool>`(role = 'user' or dialogue in (1, 3))`;
  * The messages to and from the agent in other jobs of a conversation, oldest first: of the newest
  * `limit` messages the newest that come to at most `bytesMax`, and whether there are older ones. A user's
  * message has no data: it is the input of its job, whose skill names the field of the task; `dialogue` of one that guards have
- * judged is 1.
+ * judged is 1. `has_other_guards` is 1 for what a trial with guards of its own has left.
  */
 export async function listDialogue(
   db: Handle,

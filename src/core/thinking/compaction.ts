@@ -237,12 +237,12 @@ async function record(
     through: (last && compaction.ids.get(last)) ?? '',
     tools: [...new Set([...compaction.tools, ...toolsIn(messages.slice(covered, point))])],
   };
-  const { isDialogue } = generation;
   await generations.endCall(begun, {
     ...ended,
     status: 'completed',
     error: null,
-    isDialogue,
+    // A trial changes nothing that other jobs are sent.
+    isDialogue: generation.isDialogue && attempt.run.job.agent_overrides === null,
     summary,
   });
   return summary;

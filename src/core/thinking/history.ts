@@ -60,16 +60,18 @@ export async function historyBefore(
 ): Promise<History> {
   const { job } = attempt.run;
   const { conversations } = attempt.parts;
-  const { messages: rows, isCut } = await conversations.dialogue(
+  const { messages: read, isCut } = await conversations.dialogue(
     job.conversation_id,
     jobsOnRecord(job),
     bounds,
   );
+  const isTrial = job.agent_overrides !== null;
+  const rows = read.filter((row) => isTrial || row.has_other_guards !== 1);
   const { kept: uncovered, summary } = afterSummary(
     rows.map((row) => ({ id: row.id, message: messageOf(row), row })),
   );
   if (isCut && (summary === undefined || uncovered.length === rows.length)) {
-    const message = `Earlier messages of the conversation were left out: only the newest ${rows.length} are read`;
+    const message = `Earlier messages of the conversation were left out: only the newest ${read.length} are read`;
     log(attempt, message);
   }
   const unsummarized = await judgedEntries(attempt, uncovered, asked);
