@@ -45,12 +45,15 @@ describe.each(Object.entries(kinds))('%s', (_name, made) => {
     await blobs.put(key, waiting(bytes));
     const read = await blobs.read(key);
     expect(read && (await buffer(read)).equals(bytes)).toBe(true);
-    expect(await blobs.has(key)).toBe(true);
+    expect(await blobs.has(key, bytes.length)).toBe(true);
+    expect(await blobs.has(key, bytes.length - 1)).toBe(false);
+    const part = await blobs.read(key, { start: 1_000_000, end: 1_999_999 });
+    expect(part && (await buffer(part)).equals(bytes.subarray(1_000_000, 2_000_000))).toBe(true);
     await blobs.remove(key);
     await blobs.remove(key);
 
     expect(await blobs.read(key)).toBeNull();
-    expect(await blobs.has(key)).toBe(false);
+    expect(await blobs.has(key, bytes.length)).toBe(false);
   });
 });
 
@@ -61,12 +64,14 @@ test('a directory forgets what arrived before a crash, and keeps what was put', 
   writeFileSync(join(blobsIn(dataDir), 'acme/other'), '');
   const after = () => new DirectoryBlobs(dataDir, true);
   const { spoolDirectory } = after();
-  await before.put('arriving/half', waiting(Buffer.from('half of a file')));
+  await before.put('.arriving/half', waiting(Buffer.from('half of a file')));
+  await before.put('arriving/whole', waiting(Buffer.alloc(31)));
 
   after();
 
   expect(readdirSync(spoolDirectory)).toEqual([]);
   expect(await buffer((await before.read(key))!)).toEqual(Buffer.from('kept'));
+  expect(await before.has('arriving/whole', 31)).toBe(true);
 });
 
 describe('a spool', () => {
@@ -137,6 +142,14 @@ describe('S3-compatible storage that refuses', () => {
       message: 'The storage of files cannot be used right now',
       extras: { cause: { message: expect.stringContaining('it answered 403') } },
     });
+  });
+
+  test('what is not there is gone also for credentials that may not list the bucket', async () => {
+    const { blobs, server } = await inS3();
+    server.forbidListing();
+
+    expect(await blobs.read(key)).toBeNull();
+    expect(await blobs.has(key, 1)).toBe(false);
   });
 
   test('bytes that change on the way are refused', async () => {

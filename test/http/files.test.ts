@@ -1,6 +1,6 @@
 /** Files: kept, read, listed, deleted (docs/files.md). */
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -90,8 +90,18 @@ function lose({ organization }: Tenant): void {
   }
 }
 
+/** Puts other bytes in the place of those of the tenant's only file. */
+function damage({ organization }: Tenant, bytes: Buffer): void {
+  for (const key of storage.objects.keys()) {
+    if (key.startsWith(`${organization}/`)) storage.objects.set(key, bytes);
+  }
+  const folder = join(platform.dataDir, 'files', organization);
+  for (const name of isOnCluster ? [] : readdirSync(folder))
+    writeFileSync(join(folder, name), bytes);
+}
+
 /** Files that are arriving, on the disk of this process. */
-const arriving = () => readdirSync(join(platform.dataDir, 'files/arriving'));
+const arriving = () => readdirSync(join(platform.dataDir, 'files/.arriving'));
 
 describe('a file', () => {
   test('is kept with its digest and the type that its bytes have, and read as it was sent', async () => {
@@ -126,7 +136,55 @@ describe('a file', () => {
       'x-content-type-options': 'nosniff',
     });
     const etag = read.headers.get('etag') as string;
-    expect((await contentOf(tenant, made.body.id, { 'if-none-match': etag })).status).toBe(304);
+    for (const known of [etag, `"x", W/${etag}`, '*']) {
+      expect((await contentOf(tenant, made.body.id, { 'if-none-match': known })).status).toBe(304);
+    }
+  });
+
+  test('is read in parts', async () => {
+    const tenant = await newTenant(platform);
+    const { id } = (await keep(tenant, png)).body;
+
+    const part = await contentOf(tenant, id, { range: 'bytes=1-4' });
+    const rest = await contentOf(tenant, id, { range: 'bytes=5-' });
+    const none = await contentOf(tenant, id, { range: `bytes=${png.length}-` });
+
+    expect([part.status, rest.status, none.status]).toEqual([206, 206, 416]);
+    expect(part.bytes.equals(png.subarray(1, 5))).toBe(true);
+    expect(rest.bytes.equals(png.subarray(5))).toBe(true);
+    expect(Object.fromEntries(part.headers)).toMatchObject({
+      'accept-ranges': 'bytes',
+      'content-length': '4',
+      'content-range': `bytes 1-4/${png.length}`,
+    });
+    expect(none.headers.get('content-range')).toBe(`bytes */${png.length}`);
+  });
+
+  test('is asked for without its bytes, which the storage is not asked for', async () => {
+    const tenant = await newTenant(platform);
+    const { id } = (await keep(tenant, png)).body;
+    lose(tenant);
+    const head = (headers: Record<string, string> = {}) =>
+      tenant.send('HEAD', `/api/files/${id}/content`, { headers });
+
+    const answer = await head();
+    const known = await head({ 'if-none-match': answer.headers.get('etag') as string });
+
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-length')).toBe(String(png.length));
+    expect(known.status).toBe(304);
+  });
+
+  embeddedTest('is kept for as long after a check of whether it has changed', async () => {
+    const tenant = await newTenant(platform);
+    const { id, expires_at } = (await keep(tenant, png)).body;
+    const etag = `"${createHash('sha256').update(png).digest('hex')}"`;
+    clock.advance(10 * 24 * hourMs);
+
+    expect((await contentOf(tenant, id, { 'if-none-match': etag })).status).toBe(304);
+
+    const later = (await tenant.get(`/api/files/${id}`)).body.expires_at;
+    expect(Date.parse(later) - Date.parse(expires_at)).toBe(10 * 24 * hourMs);
   });
 
   test('may come in a form, with fields beside it', async () => {
@@ -240,6 +298,26 @@ describe('bytes', () => {
     expect((await keep(tenant, png)).status).toBe(201);
 
     expect((await contentOf(tenant, body.id)).bytes.equals(png)).toBe(true);
+  });
+
+  test('that the storage has lost in part are no answer, until a file with the same bytes is kept', async () => {
+    const tenant = await newTenant(platform);
+    const { id } = (await keep(tenant, png)).body;
+    damage(tenant, png.subarray(0, 50));
+    expectRefusal(await tenant.get(`/api/files/${id}/content`), 502, 'upstream_unavailable');
+
+    await keep(tenant, png);
+
+    expect((await contentOf(tenant, id)).bytes.equals(png)).toBe(true);
+  });
+
+  test('that are others end the answer before it is whole', async () => {
+    const tenant = await newTenant(platform);
+    const bytes = randomBytes(mebibyte);
+    const { id } = (await keep(tenant, bytes)).body;
+    damage(tenant, randomBytes(mebibyte));
+
+    await expect(contentOf(tenant, id)).rejects.toThrow();
   });
 
   test('of files that come and go at once are there while a file names them', async () => {

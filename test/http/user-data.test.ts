@@ -588,6 +588,21 @@ embeddedTest('files of the user are taken out with their bytes, and erased', asy
   expect(readdirSync(join(platform.dataDir, 'files', tenant.organization))).toHaveLength(1);
 });
 
+embeddedTest('an export has the row of a file whose bytes the storage has lost', async () => {
+  const tenant = await newTenant(platform);
+  const kept = await tenant.send('POST', '/api/files', { body: 'of marker7', headers: alice });
+  rmSync(join(platform.dataDir, 'files', tenant.organization), { recursive: true });
+
+  const { text } = await tenant.get(path);
+
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines[0]).toEqual({ type: 'file', ...kept.body });
+  expect(lines.at(-1)).toMatchObject({ type: 'end', files: 1 });
+});
+
 embeddedTest('an erasure is not done before the bytes of files are gone', async () => {
   const tenant = await newTenant(platform);
   await tenant.send('POST', '/api/files', { body: 'of marker7', headers: alice });

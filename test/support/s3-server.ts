@@ -40,12 +40,19 @@ export function signatureOf(
   return hmac(key, text).toString('hex');
 }
 
+function partOf(bytes: Buffer, range: string | undefined): [number, Buffer] {
+  const [, start, end] = /^bytes=(\d+)-(\d+)$/.exec(range ?? '') ?? [];
+  return range === undefined ? [200, bytes] : [206, bytes.subarray(Number(start), Number(end) + 1)];
+}
+
 export interface S3Server {
   readonly objects: Map<string, Buffer>;
   /** What the platform is started with to keep its files here. */
   readonly environment: Record<string, string>;
   /** Has every request refused until it is null again. */
   refuseWith(status: number | null): void;
+  /** Has reads of what is not there refused as they are for credentials that may not list the bucket. */
+  forbidListing(): void;
   /** Has reads answered once it resolves, until it is null again. */
   holdReads(hold: (() => Promise<void>) | null): void;
   close(): Promise<void>;
@@ -54,6 +61,7 @@ export interface S3Server {
 export async function startS3(): Promise<S3Server> {
   const objects = new Map<string, Buffer>();
   let refusal: number | null = null;
+  let gone = 404;
   let hold: (() => Promise<void>) | null = null;
   const answer = async (request: IncomingMessage): Promise<[number, Buffer | string]> => {
     const body = await buffer(request);
@@ -71,12 +79,13 @@ export async function startS3(): Promise<S3Server> {
     if (request.method === 'GET') await hold?.();
     const found = objects.get(key);
     if (/GET|HEAD/.test(request.method ?? ''))
-      return found === undefined ? [404, ''] : [200, found];
+      return found === undefined ? [gone, ''] : partOf(found, request.headers.range);
     return [request.method === 'PUT' ? 200 : 204, ''];
   };
   const receiver = await receiveHttp((request, response) => {
     answer(request).then(
-      ([status, body]) => response.writeHead(status).end(body),
+      ([status, body]) =>
+        response.writeHead(status, { 'content-length': Buffer.byteLength(body) }).end(body),
       () => response.destroy(),
     );
   });
@@ -90,6 +99,9 @@ export async function startS3(): Promise<S3Server> {
     },
     refuseWith(status) {
       refusal = status;
+    },
+    forbidListing() {
+      gone = 403;
     },
     holdReads(next) {
       hold = next;

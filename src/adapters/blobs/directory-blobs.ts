@@ -1,10 +1,10 @@
 /** Keeps the bytes of files below the data directory: `files/<organization>/<name>`. */
 import { constants, createReadStream, existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
-import { access, copyFile, open, rename, rm } from 'node:fs/promises';
+import { copyFile, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { flushToDisk, makeDirectory } from '../../kernel/directory.ts';
-import type { BlobSource, Blobs } from './blobs.ts';
+import type { BlobSource, Blobs, BytePart } from './blobs.ts';
 
 /** Where the bytes of a data directory's files are. */
 export const blobsIn = (dataDir: string) => join(dataDir, 'files');
@@ -16,7 +16,8 @@ export class DirectoryBlobs implements Blobs {
   /** With `isAlone` no other process uses the directory: files that an earlier one has left behind are removed. */
   constructor(dataDir: string, isAlone: boolean) {
     this.#directory = blobsIn(dataDir);
-    this.spoolDirectory = join(this.#directory, 'arriving');
+    // No organization has this name.
+    this.spoolDirectory = join(this.#directory, '.arriving');
     if (isAlone) emptySpool(this.spoolDirectory);
   }
 
@@ -28,13 +29,13 @@ export class DirectoryBlobs implements Blobs {
     await flushToDisk(dirname(file));
   }
 
-  async has(key: string): Promise<boolean> {
-    return (await unlessGone(access(join(this.#directory, key)).then(() => true))) ?? false;
+  async has(key: string, bytes: number): Promise<boolean> {
+    return (await unlessGone(stat(join(this.#directory, key))))?.size === bytes;
   }
 
-  async read(key: string): Promise<Readable | null> {
+  async read(key: string, part?: BytePart): Promise<Readable | null> {
     const file = await unlessGone(open(join(this.#directory, key), 'r'));
-    return file && createReadStream('', { fd: file });
+    return file && createReadStream('', { ...part, fd: file });
   }
 
   async remove(key: string): Promise<void> {

@@ -5,11 +5,10 @@
 import { createReadStream } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { AwsV4Signer } from 'aws4fetch';
 import { Agent, type Dispatcher, request } from 'undici';
-import { PlatformError } from '../../kernel/errors.ts';
-import type { BlobSource, Blobs } from './blobs.ts';
+import { type BlobSource, type Blobs, type BytePart, storageFault } from './blobs.ts';
 
 export interface S3Settings {
   /** Under which keys are appended: the endpoint with the bucket, in the path or in the host. */
@@ -24,6 +23,8 @@ const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b785
 const connectMs = 10_000;
 const silenceMs = 60_000;
 const connectionsMax = 64;
+/** An object without bytes, of no organization, which shows whether the credentials may read objects. */
+const readableKey = '.readable';
 /** Characters of a refusal that the error shows. */
 const shownMax = 300;
 
@@ -55,23 +56,37 @@ export class S3Blobs implements Blobs {
     }
   }
 
-  async has(key: string): Promise<boolean> {
+  async has(key: string, bytes: number): Promise<boolean> {
     const answer = await this.#send('HEAD', key, emptyDigest);
-    const { statusCode: status } = answer;
-    // A key that may not list the bucket gets 403 for what is not there.
+    const { statusCode: status, headers } = answer;
+    // Credentials that may not list the bucket get 403 for what is not there.
     if (status === 403) await answer.body.dump();
     else await done(answer, key, 404);
-    return status !== 403 && status !== 404;
+    return status === 200 && Number(headers['content-length']) === bytes;
   }
 
-  async read(key: string): Promise<Readable | null> {
-    const answer = await this.#send('GET', key, emptyDigest);
-    if (answer.statusCode === 200) return answer.body;
-    if (answer.statusCode === 404) {
-      await answer.body.dump();
-      return null;
-    }
-    throw await refusalOf(answer, key);
+  async read(key: string, part?: BytePart): Promise<Readable | null> {
+    const range = part && { range: `bytes=${part.start}-${part.end}` };
+    const answer = await this.#send('GET', key, emptyDigest, undefined, range);
+    const { statusCode: status } = answer;
+    if (status === (part === undefined ? 200 : 206)) return answer.body;
+    const refusal = status === 404 ? null : await refusalOf(answer, key);
+    if (status === 403 && (await this.#mayRead())) return null;
+    if (refusal !== null) throw refusal;
+    await answer.body.dump();
+    return null;
+  }
+
+  /** Whether the credentials may read what is there: those that may not list the bucket get 403 for what is not. */
+  async #mayRead(): Promise<boolean> {
+    const put = await this.#send('PUT', readableKey, emptyDigest, {
+      body: Readable.from([]),
+      length: 0,
+    });
+    await put.body.dump();
+    const read = await this.#send('GET', readableKey, emptyDigest);
+    await read.body.dump();
+    return read.statusCode === 200;
   }
 
   async remove(key: string): Promise<void> {
@@ -87,12 +102,13 @@ export class S3Blobs implements Blobs {
     key: string,
     sha256: string,
     upload?: { readonly body: Readable; readonly length: number },
+    range?: { readonly range: string },
   ): Promise<Dispatcher.ResponseData> {
     const { url, region, accessKeyId, secretAccessKey } = this.#settings;
     const signed = await new AwsV4Signer({
       method,
       url: `${url}/${key}`,
-      headers: { 'x-amz-content-sha256': sha256 },
+      headers: { 'x-amz-content-sha256': sha256, ...range },
       service: 's3',
       region,
       accessKeyId,
@@ -108,7 +124,7 @@ export class S3Blobs implements Blobs {
         dispatcher: this.#agent,
       });
     } catch (cause) {
-      throw unreachable((cause as Error).message, cause);
+      throw storageFault((cause as Error).message, cause);
     }
   }
 }
@@ -125,16 +141,5 @@ async function refusalOf({ statusCode, body }: Dispatcher.ResponseData, key: str
     text += piece;
     if (text.length > shownMax) break;
   }
-  return unreachable(`it answered ${statusCode} for ${key}: ${text.slice(0, shownMax)}`);
-}
-
-/** The caller learns that the storage failed; the log has the reason, which may name keys of other organizations. */
-function unreachable(reason: string, cause?: unknown): PlatformError {
-  return new PlatformError(
-    'upstream_unavailable',
-    'The storage of files cannot be used right now',
-    {
-      cause: new Error(`storage of files: ${reason}`, { cause }),
-    },
-  );
+  return storageFault(`it answered ${statusCode} for ${key}: ${text.slice(0, shownMax)}`);
 }

@@ -6,7 +6,12 @@ import { openRaw } from '../../../test/support/raw-http.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { createLogger } from '../../kernel/log.ts';
 import { ClientAddresses } from './client-address.ts';
-import { allowLongBody, type ConnectionLimits, countByKey } from './connections.ts';
+import {
+  allowLongAnswer,
+  allowLongBody,
+  type ConnectionLimits,
+  countByKey,
+} from './connections.ts';
 import { Metrics } from './metrics.ts';
 import { leaveBodiesUnread, receiveFile } from './receive-file.ts';
 import { createServer, type Server } from './server.ts';
@@ -50,6 +55,12 @@ async function started(limits: Partial<ConnectionLimits>, clients?: ClientAddres
   server.get('/streamed', async (_request, reply) => {
     begun++;
     return reply.send(Readable.from(Array.from({ length: 24 }, () => large.subarray(0, mebibyte))));
+  });
+  server.get('/long', async (_request, reply) => {
+    begun++;
+    allowLongAnswer(reply.raw);
+    const piece = large.subarray(0, 64 * 1024);
+    return reply.send(Readable.from(Array.from({ length: 24 * 16 }, () => piece)));
   });
   server.get('/of-a-key', async (request, reply) => {
     countByKey(request.raw, reply.raw);
@@ -129,13 +140,27 @@ test('a client that takes nothing of its answer is cut', async () => {
   await waitFor(async () => (await open()) === 0, { describe: 'the connection is cut' });
 });
 
-test.each(['/large', '/streamed'])(
+test('a client that reads a long answer steadily gets all of it, however long that takes', async () => {
+  const { url } = await started({ answerMs: 1_000 });
+
+  const socket = unreading(url, get('/long', 'Connection: close'));
+  let taken = 0;
+  const reading = setInterval(() => {
+    taken += socket.read()?.length ?? 0;
+  }, 10);
+  cleanups.push(() => clearInterval(reading));
+  await new Promise((resolve) => socket.once('close', resolve));
+
+  expect(taken).toBeGreaterThan(large.length);
+});
+
+test.each(['/large', '/streamed', '/long'])(
   'a client that takes its answer more slowly than it may is cut: %s',
   async (path) => {
     const { url, open, begun } = await started({ answerMs: 300 });
 
     const socket = unreading(url, get(path));
-    const trickle = setInterval(() => socket.read(1_000), 20);
+    const trickle = setInterval(() => socket.read(100), 20);
     cleanups.push(() => clearInterval(trickle));
 
     await waitFor(() => begun() === 1, { describe: 'the request is handled' });

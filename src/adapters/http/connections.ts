@@ -22,7 +22,7 @@ export interface ConnectionLimits {
   readonly stallMs: number;
   /** The time that a client has to send a file; it has less for any other request. */
   readonly uploadMs: number;
-  /** The time that a client has to read an answer. */
+  /** The time that a client has to read an answer, or a part of a long one. */
   readonly answerMs: number;
   /** Bytes of unread answers, of all connections together. */
   readonly unreadBytes: number;
@@ -36,6 +36,8 @@ const checkEveryMs = 500;
 /** An answer that has waited less than this is never cut, also above the limit of bytes. */
 const unreadGraceMs = 1_000;
 const warnEveryMs = 60_000;
+/** Of a long answer a client takes this at least in each of its times. */
+const bytesPerMs = 16;
 /** A whole request must arrive within this time, unless it is one of a file. */
 const requestMs = 15_000;
 
@@ -60,6 +62,8 @@ class Connection {
   unreadSince: number | null = null;
   /** Since when bytes of the first of `open` have been under way to the client without a pause. */
   sendingSince: number | null = null;
+  /** Bytes that the client had taken then. */
+  takenBefore = 0;
   /** The last request that has a body, and until when it has to be here. */
   arriving: IncomingMessage | null = null;
   arrivesUntil = 0;
@@ -175,9 +179,12 @@ export class Connections {
       const bytes = unreadBytesOf(connection);
       connection.unreadSince = bytes === 0 ? null : (connection.unreadSince ?? now);
       const isSending = connection.socket.writableLength > 0;
-      connection.sendingSince = isSending ? (connection.sendingSince ?? now) : null;
+      if (!isSending) connection.sendingSince = null;
+      else if (connection.sendingSince === null) beginTime(connection, now);
       const { unreadSince: since, sendingSince } = connection;
-      if (sendingSince !== null && now - sendingSince > this.limits.answerMs) {
+      const isOver = sendingSince !== null && now - sendingSince > this.limits.answerMs;
+      if (isOver && takesEnough(connection)) beginTime(connection, now);
+      else if (isOver) {
         this.#cut(connection, `its client took too long for an answer (RESPONSE_TIMEOUT_MS)`);
       } else if (since !== null) unread.push({ connection, bytes, since });
     }
@@ -227,6 +234,28 @@ export function allowLongBody(request: IncomingMessage): void {
   const connection = connectionsBySocket.get(request.socket);
   if (connection?.arriving !== request) return;
   connection.arrivesUntil = performance.now() + connection.all.limits.uploadMs;
+}
+
+const longAnswers = new WeakSet<ServerResponse>();
+
+/** Gives an answer of many bytes as much time as it takes, while its client reads steadily. */
+export function allowLongAnswer(response: ServerResponse): void {
+  longAnswers.add(response);
+}
+
+const takenBy = ({ socket }: Connection) => socket.bytesWritten - socket.writableLength;
+
+/** Begins a time within which a client reads an answer, or a part of a long one. */
+function beginTime(connection: Connection, now: number): void {
+  connection.sendingSince = now;
+  connection.takenBefore = takenBy(connection);
+}
+
+/** Whether a client has read enough of a long answer in its time. */
+function takesEnough(connection: Connection): boolean {
+  const { open, takenBefore, all } = connection;
+  const isLong = open[0] !== undefined && longAnswers.has(open[0]);
+  return isLong && takenBy(connection) - takenBefore >= bytesPerMs * all.limits.answerMs;
 }
 
 /** Whether the last request should have arrived by now; it is answered once. */

@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import { lazily } from '../../kernel/lazy.ts';
 import { nodeArguments } from '../../kernel/node-program.ts';
+import { namesTag } from './conditional-reads.ts';
 import { refusals } from './refusals.ts';
 import type { Server } from './server.ts';
 import { pageHeaders } from './static-files.ts';
@@ -97,7 +98,7 @@ export function docsRoutes(server: Server) {
   server.get('/docs/scalar.js', { schema: { hide: true } }, async (request, reply) => {
     const { gzip, etag } = await bundle();
     reply.headers({ etag, 'cache-control': 'no-cache', vary: 'accept-encoding' });
-    if (request.headers['if-none-match'] === etag) return reply.status(304).send();
+    if (namesTag(request.headers['if-none-match'], etag)) return reply.status(304).send();
     reply.headers({
       'content-type': 'text/javascript; charset=utf-8',
       'x-content-type-options': 'nosniff',

@@ -9,6 +9,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { digestOf } from '../../kernel/digest.ts';
 import { lazily } from '../../kernel/lazy.ts';
 import { callerOf } from './authenticate.ts';
+import { namesTag } from './conditional-reads.ts';
 import { type OpenApiDocument, shareComponents } from './openapi-components.ts';
 import { ownCompilers } from './own-compilers.ts';
 import { apiRefusals } from './refusals.ts';
@@ -241,10 +242,4 @@ function hasSkills(query: unknown): boolean {
 function addVary(reply: FastifyReply, header: string): void {
   const vary = reply.getHeader('vary');
   reply.header('vary', vary === undefined ? header : `${vary}, ${header}`);
-}
-
-/** Whether `If-None-Match` has the tag; the comparison is weak. */
-function namesTag(header: string | undefined, etag: string): boolean {
-  const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
-  return header?.split(',').some((tag) => opaque(tag) === opaque(etag)) ?? false;
 }

@@ -1,9 +1,11 @@
 /** `/api/files`: files of an organization, and their bytes (docs/files.md). */
+import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import type { TObject } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
 import { ConcurrencyLimit, takeSlots } from '../../adapters/http/concurrency-limit.ts';
-import { allowLongBody } from '../../adapters/http/connections.ts';
+import { namesTag, partAsked } from '../../adapters/http/conditional-reads.ts';
+import { allowLongAnswer, allowLongBody } from '../../adapters/http/connections.ts';
 import { queryReader } from '../../adapters/http/query.ts';
 import { leaveBodiesUnread, receiveFile } from '../../adapters/http/receive-file.ts';
 import type { Server } from '../../adapters/http/server.ts';
@@ -71,15 +73,33 @@ export function fileRoutes(server: Server, files: Files): void {
         'cross-origin-resource-policy': 'same-origin',
         'x-content-type-options': 'nosniff',
         'cache-control': 'private, no-cache',
+        'accept-ranges': 'bytes',
         etag,
       });
-      if (request.headers['if-none-match'] === etag) return reply.status(304).send(null);
+      const isHead = request.method === 'HEAD';
+      const isKnown = namesTag(request.headers['if-none-match'], etag);
+      if (isHead || isKnown) {
+        await files.prolong(file);
+        if (isKnown) reply.status(304);
+        else reply.header('content-length', Number(file.bytes));
+        return reply.send((isHead ? Readable.from([]) : null) as never) as never;
+      }
+      const part = partAsked(request.headers, etag, Number(file.bytes));
+      if (part === 'none') {
+        return reply.status(416).header('content-range', `bytes */${file.bytes}`).send(null);
+      }
       takeSlots(reply, [
         [ofOrganizations, file.organization_id],
         [ofAll, ''],
       ]);
-      const bytes = await files.open(file);
-      return reply.header('content-length', Number(file.bytes)).send(bytes as never) as never;
+      allowLongAnswer(reply.raw);
+      const bytes = await files.open(file, part ?? undefined);
+      if (part !== null) {
+        const { start, end } = part;
+        reply.status(206).header('content-range', `bytes ${start}-${end}/${file.bytes}`);
+      }
+      const length = part === null ? Number(file.bytes) : part.end - part.start + 1;
+      return reply.header('content-length', length).send(bytes as never) as never;
     },
   );
   server.delete(

@@ -146,24 +146,23 @@ export const getSchema = {
   params,
   response: { 200: File, ...apiRefusals('not_found') },
 };
+const content = {
+  content: {
+    'application/octet-stream': { schema: { ...Bytes, examples: ['The bytes of the file.'] } },
+  },
+};
 export const contentSchema = {
   ...operation,
   operationId: 'getFileContent',
   summary: 'Get the bytes of a file',
   description:
-    'PNG, JPEG, GIF and WebP pictures, sound and video have their own media type. Every other file is an attachment, text as text/plain, and no browser runs what is in it.',
+    'PNG, JPEG, GIF and WebP pictures, sound and video have their own media type. Every other file is an attachment, text as text/plain, and no browser runs what is in it. A single range of bytes (`Range`, `If-Range`) is answered with 206.',
   params,
   response: {
-    200: {
-      description: 'The bytes.',
-      ...carries('ETag'),
-      content: {
-        'application/octet-stream': {
-          schema: { ...Bytes, examples: ['The bytes of the file.'] },
-        },
-      },
-    },
+    200: { description: 'The bytes.', ...carries('ETag'), ...content },
+    206: { description: 'The part of the bytes that Range names.', ...carries('ETag'), ...content },
     304: Type.Null({ description: 'If-None-Match names these bytes.' }),
+    416: Type.Null({ description: 'The file has no bytes in this range.' }),
     ...apiRefusals('not_found', 'conflict', 'upstream_unavailable'),
   },
 };

@@ -6,7 +6,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import type { BlobSource, Blobs } from '../../adapters/blobs/blobs.ts';
+import {
+  type BlobSource,
+  type Blobs,
+  type BytePart,
+  storageFault,
+} from '../../adapters/blobs/blobs.ts';
 import { removeStale, Spool, type Spooled, tooLarge } from '../../adapters/blobs/spool.ts';
 import type { Database, Transaction } from '../../adapters/database/database.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
@@ -16,6 +21,7 @@ import { isId, newId } from '../../kernel/ids.ts';
 import type { Logger } from '../../kernel/log.ts';
 import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
+import { checkedBytes } from './checked-bytes.ts';
 import {
   addToTotals,
   amongInUse,
@@ -143,7 +149,7 @@ export class Files {
     const known = await blobKeyOf(this.#database.read, organizationId, sha256);
     if (known !== undefined) {
       // Storage that was restored from a backup may have lost them.
-      const isLost = !(await blobs.has(known));
+      const isLost = !(await blobs.has(known, bytes));
       if (isLost) await blobs.put(known, spooled);
       const kept = await this.#database.write((tx) =>
         this.#insert(tx, { ...row, blob_key: known }, owner),
@@ -242,11 +248,26 @@ export class Files {
     return row;
   }
 
-  /** The bytes of a file, which is kept longer for this use. The caller reads the stream or destroys it. */
-  async open(row: FileRow): Promise<Readable> {
+  /**
+   * The bytes of a file, or a part, which is kept longer for this use. The stream fails with `upstream_unavailable` unless they
+   * are those of the row. The caller reads it or destroys it.
+   */
+  async open(row: FileRow, part?: BytePart): Promise<Readable> {
     await this.prolong(row);
-    const bytes = await this.#requireBlobs().read(row.blob_key);
-    if (bytes !== null) return bytes;
+    const { sha256, blob_key: key } = row;
+    const bytes = await this.#requireBlobs()
+      .read(key, part)
+      .catch((error: unknown) => {
+        throw error instanceof PlatformError ? error : storageFault(`${error}`, error);
+      });
+    if (bytes !== null) {
+      return checkedBytes(
+        bytes,
+        part === undefined
+          ? { bytes: Number(row.bytes), sha256 }
+          : { bytes: part.end - part.start + 1, sha256: null },
+      );
+    }
     // Deleted meanwhile, or the storage has lost it.
     this.#log.warn({ file_id: row.id }, 'the bytes of a file are not in the storage');
     throw notFound('File');
@@ -382,18 +403,16 @@ export class Files {
     if (failed.length > 0) throw fault;
   }
 
-  /** All files of a user with their bytes, by id. */
+  /** All files of a user with their bytes, by id; null for bytes that were deleted meanwhile, or that the storage has lost. */
   async *ofUser(
     organizationId: string,
     userId: string,
-  ): AsyncGenerator<{ readonly file: FileRow; readonly bytes: Readable }> {
+  ): AsyncGenerator<{ readonly file: FileRow; readonly bytes: Readable | null }> {
     for (let after = ''; ; ) {
       const user = { organizationId, userId };
       const files = await filesOfUser(this.#database.read, user, after, filesReadMax);
       for (const file of files) {
-        const bytes = await this.#blobs?.read(file.blob_key);
-        // Deleted meanwhile.
-        if (bytes) yield { file, bytes };
+        yield { file, bytes: (await this.#blobs?.read(file.blob_key)) ?? null };
       }
       const last = files.at(-1);
       if (last === undefined) return;

@@ -60,7 +60,7 @@ async function* linesOf(data: UserData, user: OfUser): AsyncGenerator<Line> {
   }
   for await (const { file, bytes } of data.files.ofUser(organizationId, userId)) {
     yield { type: 'file', ...fileView(file) };
-    yield* partsOf(file.id, bytes);
+    if (bytes !== null) yield* partsOf(file.id, bytes);
   }
   const { read } = data.database;
   for (let after = ''; ; ) {

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { allowLongAnswer } from '../../adapters/http/connections.ts';
 import { apiRefusals } from '../../adapters/http/refusals.ts';
 import { Defaulted, Id, Name, Nullable, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
@@ -117,6 +118,7 @@ export function userDataRoutes(server: Server, userData: UserData): void {
   };
   server.get(path, { onRequest, schema: exportSchema }, (request, reply) => {
     const lines = Readable.from(exportUser(userData, userOf(request)));
+    allowLongAnswer(reply.raw);
     // A stream is sent as it is, past the schema of one line.
     return reply.type('application/x-ndjson; charset=utf-8').send(lines as never) as never;
   });

@@ -7943,6 +7943,14 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
         };
     };
     forkConversation: {

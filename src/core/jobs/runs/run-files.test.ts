@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Insertable } from 'kysely';
@@ -52,7 +52,7 @@ const setStatus = (status: JobStatus) =>
     await tx.kysely.updateTable('jobs').set({ status }).where('id', '=', job.id).execute();
   });
 
-const arriving = () => readdirSync(join(dataDir, 'files/arriving'));
+const arriving = () => readdirSync(join(dataDir, 'files/.arriving'));
 const piece = (upload: unknown, isLast = false) => ({
   upload,
   name: 'a',
@@ -98,6 +98,20 @@ test('bytes that an earlier file has stay where those of another file are stored
   await expect(second).rejects.toMatchObject({ code: 'service_unavailable' });
   await files.purge();
   expect(existsSync(join(dataDir, 'files', row.blob_key))).toBe(true);
+});
+
+test('a file whose bytes are not its own is not read, and takes no place of others', async () => {
+  const run = new RunFiles(files, job);
+  const given = (await run.ask('file-put', piece(null, true), signal)) as { id: string };
+  const row = await files.find('a', given.id);
+  writeFileSync(join(dataDir, 'files', row.blob_key), Buffer.alloc(1_000, 8));
+
+  for (let n = 0; n < 20; n++) {
+    await expect(run.ask('file-get', { id: row.id }, signal)).rejects.toMatchObject({
+      code: 'upstream_unavailable',
+      retryable: true,
+    });
+  }
 });
 
 test('a purge ends where the processes share no storage, whatever is left to remove', async () => {

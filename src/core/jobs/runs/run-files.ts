@@ -101,10 +101,16 @@ export class RunFiles {
   async #read(number: number): Promise<ReadFile> {
     const reading = this.#readings.get(number);
     if (reading === undefined) throw permanentError(noTransfer);
-    const { value, done } = await reading.pieces.next();
-    if (done !== true) return { base64: (value as Buffer).toString('base64'), reading: number };
-    this.#readings.delete(number);
-    return { base64: '', reading: null };
+    let isOver = true;
+    try {
+      const { value, done } = await reading.pieces.next();
+      isOver = done === true;
+      return isOver
+        ? { base64: '', reading: null }
+        : { base64: (value as Buffer).toString('base64'), reading: number };
+    } finally {
+      if (isOver) this.#readings.delete(number);
+    }
   }
 
   #requireFew(): void {
