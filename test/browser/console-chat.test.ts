@@ -223,6 +223,23 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     await seen('chat-tool');
   });
 
+  test('what an agent below asks is decided in the chat, too', async () => {
+    await api('POST', '/api/agents', { id: 'desk', agents: ['harbour'] });
+    provider.script(({ tools, toolResults }) => {
+      if (toolResults.length > 0) return { text: 'It is said.' };
+      const task = { name: 'agent__harbour', input: { task: 'Say quay.' } };
+      const call = { name: toolNamed('util/v1.0/echo'), input: { text: 'quay' } };
+      return { toolCalls: [tools.includes(task.name) ? task : call] };
+    });
+    await world.open('/agents/desk');
+    await say('Have it said.');
+
+    await page().getByRole('button', { name: 'Approve' }).click();
+    await dialogOf(page()).getByRole('button', { name: 'Approve' }).click();
+
+    await messages().getByText('It is said.').last().waitFor();
+  });
+
   test('the trace of a run has its steps as a tree, with tokens, and the jobs of other agents', async () => {
     await api('POST', '/api/agents', { id: 'tides', description: 'Knows the tides.' });
     await api('POST', '/api/agents', { id: 'pilot', agents: ['tides'], skills: ['text/*'] });

@@ -109,6 +109,7 @@ describe.each(await engines())('on $name', (engine) => {
       agent_id: 'default',
       conversation_id: job.conversation_id,
       step: 'ship',
+      user_id: expect.any(String),
       title: 'Ship order 7?',
       details: { total: 129 },
       digest: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -441,9 +442,9 @@ describe.each(await engines())('on $name', (engine) => {
     const ofJob = '(job_id=?)';
     const ofAgent = 'organization_id=? AND agent_id=?';
     const lists: [filters: ApprovalFilters, keys: string][] = [
-      [{ job_id: row.job_id }, ofJob],
-      [{ job_id: row.job_id, status: 'approved' }, ofJob],
-      [{ job_id: row.job_id, agent_id: 'busy' }, ofJob],
+      [{ job_ids: [row.job_id] }, ofJob],
+      [{ job_ids: [row.job_id], status: 'approved' }, ofJob],
+      [{ job_ids: [row.job_id], agent_id: 'busy' }, ofJob],
       [{ agent_id: row.agent_id }, `(${ofAgent})`],
       [{ agent_id: 'busy', status: 'pending' }, `(${ofAgent} AND status=?)`],
       [{ status: 'pending' }, '(organization_id=? AND status=?)'],

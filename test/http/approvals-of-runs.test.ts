@@ -27,6 +27,37 @@ async function waiting(tenant: Tenant, more: object = {}) {
   return { jobId, approval, begun, at: `/api/approvals/${approval.approval_id}` };
 }
 
+test('a job below asks for the job above, whose user it names, and both say what they wait for', async () => {
+  const tenant = await newTenant(platform);
+  const jobs = [{ skill: asksPerson, input: { asks } }];
+  const above = await tenant.start('staged/v1.0/family', { jobs }, { 'x-user-id': 'ada' });
+  const other = await waiting(tenant);
+
+  const list = `/api/approvals?status=pending&job_id=${above}`;
+  const [approval] = await waitFor(
+    async () => {
+      const { body } = await tenant.get(list);
+      return body.data.length > 0 ? body.data : null;
+    },
+    { describe: () => 'the approval of the job below' },
+  );
+  expect(approval.user_id).toBe('ada');
+  expect(approval.job_id).not.toBe(above);
+  const below = (await tenant.jobIn(approval.job_id, 'waiting')).body;
+  const deadline = approval.expires_at;
+  expect(below.waiting_for).toBe(`a decision of a person (step ship), until ${deadline}`);
+  const { body } = await tenant.jobIn(above, 'waiting');
+  expect(body.waiting_for).toBe('a job that it has started (step job)');
+  expect((await tenant.get(`/api/approvals?job_id=${other.jobId}`)).body.total).toBe(1);
+
+  const at = `/api/approvals/${approval.approval_id}`;
+  expect((await tenant.get(at)).body.user_id).toBe('ada');
+  expect((await tenant.post(`${at}/approve`)).body.user_id).toBe('ada');
+  const ended = await tenant.jobIn(above, 'completed');
+  expect(ended.body.waiting_for).toBeNull();
+  expect((await tenant.get(`/api/approvals?job_id=${above}`)).body.total).toBe(1);
+});
+
 describe.each([
   ['approve', true],
   ['reject', false],

@@ -80,6 +80,7 @@ describe('GET /api/approvals', () => {
       job_id: anId,
       agent_id: 'default',
       conversation_id: anId,
+      user_id: null,
       step: 'ship',
       title: 'Ship order 7?',
       details: { total: 129 },

@@ -95,7 +95,6 @@ describe.each(['openai/test', 'anthropic/test'])('a message for a run of %s', (m
     expect(told.map(({ data }) => data.content)).toEqual(['It is for two.', 'And on Monday.']);
     expect((await followed.ended).map(({ data }) => data)).toMatchObject([
       { status: 'queued' },
-      { status: 'active', attempt: 1 },
       { status: 'waiting', delivered_to: jobId },
       { status: 'completed' },
     ]);

@@ -15,7 +15,7 @@ export function JobApprovals({ jobId }: { jobId: string }) {
     <>
       {isRefused(query.error) && (
         <p className="text-[13px] text-muted">
-          It waits for a decision. Your API key lacks the scope approvals, so you cannot see it.
+          Where it waits for a decision, you cannot see it: your API key lacks the scope approvals.
         </p>
       )}
       {pending.length > 0 && (

@@ -6,6 +6,7 @@ import { type JobStep, jobStepsQuery } from '../api/jobs.ts';
 import { useJobEvents } from '../api/stream.ts';
 import { JobApprovals } from '../approvals/JobApprovals.tsx';
 import { StartedJob, textOfStep } from '../jobs/SpanDetails.tsx';
+import { mayAsk } from '../jobs/waits.ts';
 import { GrowingMarkdown } from '../markdown/Markdown.tsx';
 import { Status } from '../ui/Status.tsx';
 import { durationText, useNow } from '../ui/Time.tsx';
@@ -73,7 +74,7 @@ export function LiveAnswer({
           </ol>
         </Said>
       )}
-      {waits.some(({ kind }) => kind === 'approval') && (
+      {waits.some(mayAsk) && (
         <li className="pt-5">
           <JobApprovals jobId={jobId} />
         </li>

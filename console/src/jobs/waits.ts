@@ -6,6 +6,10 @@ const kinds: readonly JobStep['kind'][] = ['sleep', 'event', 'approval', 'run', 
 
 export const isWait = ({ kind }: Pick<JobStep, 'kind'>): boolean => kinds.includes(kind);
 
+/** Whether a person may be asked: by the run itself, or by a job that it has started. */
+export const mayAsk = ({ kind }: Pick<JobStep, 'kind'>): boolean =>
+  kind === 'approval' || kind === 'run';
+
 /** The event, with its key: `order.paid (4711)`. */
 export function eventText({ event, key }: NonNullable<JobStep['waits_for']>): string {
   return key == null ? `${event}` : `${event} (${key})`;

@@ -6,22 +6,29 @@ import { idInLocked, isIn, listValue } from '../../adapters/database/ids-in.ts';
 import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { FamilyCancellationsTable, JobStatus } from '../../adapters/database/tables.ts';
 
+/** Jobs of a family that are read together. */
+const familyMax = 1_000;
 /** Jobs below others that one transaction locks and cancels. */
 export const descendantsMax = 200;
 
-/** The jobs, with the unended jobs below them that are not being cancelled: `family(id)`, parents first. */
-function family(dialect: Dialect, ids: readonly string[]): RawBuilder<unknown> {
+const isLeft = sql`due_at is not null and cancel_requested_at is null`;
+
+/** The jobs, with the jobs below them that `isMember` allows, by default the unended ones that are not being cancelled: `family(id)`, parents first. */
+function family(
+  dialect: Dialect,
+  ids: readonly string[],
+  isMember: RawBuilder<unknown> = isLeft,
+): RawBuilder<unknown> {
   const given =
     dialect === 'sqlite'
       ? sql`select value from json_each(${listValue(ids)})`
       : sql`select json_array_elements_text(${listValue(ids)}::json)`;
-  const isLeft = sql`due_at is not null and cancel_requested_at is null`;
   // Each way keeps the planner from walking through all jobs: the children of a job are looked up.
   const children =
     dialect === 'sqlite'
-      ? sql`cross join jobs as child on child.parent_job_id = family.id and ${isLeft}`
+      ? sql`cross join jobs as child on child.parent_job_id = family.id and ${isMember}`
       : sql`cross join lateral (
-          select id from jobs where parent_job_id = family.id and ${isLeft} order by id
+          select id from jobs where parent_job_id = family.id and ${isMember} order by id
         ) as child`;
   return sql`with recursive family(id) as (${given} union select child.id from family ${children})`;
 }
@@ -54,6 +61,13 @@ export async function listDescendants(db: Handle, ids: readonly string[]) {
   const { rows } = await jobs.execute(db.kysely);
   const given = new Set(ids);
   return rows.filter(({ id }) => !given.has(id));
+}
+
+/** The job and all jobs below it, ended ones too, those above first: up to 1,000. */
+export async function listFamily(db: Handle, id: string): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`${family(db.dialect, [id], sql`1 = 1`)}
+    select id from family limit ${familyMax}`.execute(db.kysely);
+  return rows.map((row) => row.id);
 }
 
 /** Marks the active ones of the jobs as to be stopped, and returns them. */

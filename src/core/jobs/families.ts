@@ -15,6 +15,7 @@ import {
   descendantsMax,
   leaveCancellations,
   listDescendants,
+  listFamily,
   requestCancellations,
 } from './families.store.ts';
 import { cancelJobsFrom } from './settle.store.ts';
@@ -26,6 +27,9 @@ const parentEnded: JobError = {
   code: 'cancelled',
   message: 'The job that started this one has failed or was cancelled',
 };
+
+/** The job and up to 1,000 jobs below it, ended ones too. */
+export const familyOf = listFamily;
 
 /** The statuses of unended jobs that no worker holds. */
 export type Unclaimed = 'queued' | 'waiting';

@@ -231,7 +231,7 @@ export const FullJob = Type.Object(
     waiting_for: {
       ...Nullable(Type.String()),
       description:
-        'The limit that it waits for, such as "concurrency of web/v1.0/http-request", or the provider of models, such as "openai: rate limit, next try at 2026-01-01T00:05:00.000Z"; null for a job that waits for none.',
+        'The limit that it waits for, such as "concurrency of web/v1.0/http-request", the provider of models, such as "openai: rate limit, next try at 2026-01-01T00:05:00.000Z", or what its run waits for, such as "a decision of a person (step ship), until 2026-01-08T00:00:00.000Z", an event, a time or a job that it has started; null for a job that waits for none.',
     },
     job_key: {
       ...Nullable(Type.String()),

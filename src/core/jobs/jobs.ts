@@ -10,7 +10,7 @@ import type { Agents } from '../agents/agents.ts';
 import type { Context } from '../context/context.ts';
 import { type Conversations, noTokenSums } from '../conversations/conversations.ts';
 import { promptOfStep } from '../journal/prompts/read-prompts.ts';
-import { providerOfJob } from '../journal/provider-waits.ts';
+import { waitInWords } from '../journal/provider-waits.ts';
 import type { StepsPage } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
@@ -158,7 +158,7 @@ export class Jobs {
 async function viewOf({ context, parts }: Jobs, row: JobRow) {
   const view = jobView(row, await parts.conversations.tokensOfJob(row.conversation_id, row.id));
   if (row.status === 'waiting' && row.held_by === null) {
-    return { ...view, waiting_for: await providerOfJob(context.database.read, row.id) };
+    return { ...view, waiting_for: await waitInWords(context.database.read, row.id) };
   }
   if (row.held_by === null || !isTimedPause(row.held_by)) return view;
   const { places } = parts.settler.parts;

@@ -24,9 +24,7 @@ export class StatusStream implements RunObserver {
   }
 
   delivered(job: ActiveClaim, to: string): void {
-    if (!this.#feed.hasListeners(job.id)) return;
-    this.#feed.publish(job.id, activeEvent(job));
-    this.#feed.publish(job.id, deliveredEvent(job, to));
+    if (this.#feed.hasListeners(job.id)) this.#feed.publish(job.id, deliveredEvent(job, to));
   }
 
   ended(settled: Settled, now: number): void {

@@ -138,9 +138,13 @@ function withStates(
   const events: JobEvent[] = [queuedEvent(job)];
   const begun = new Set<number>();
   for (const row of rows) {
-    if (!begun.has(row.epoch)) events.push(beginningOf(job, row.epoch, endings.get(row.epoch)));
-    begun.add(row.epoch);
     const shown = { type: row.type, data: dataOf(row) } as TypedJobEvent;
+    // A message that another run has taken has no run of its own.
+    const isDelivered = shown.type === 'status' && shown.data.delivered_to !== undefined;
+    if (!begun.has(row.epoch) && !isDelivered) {
+      events.push(beginningOf(job, row.epoch, endings.get(row.epoch)));
+    }
+    begun.add(row.epoch);
     events.push({ epoch: row.epoch, n: row.n, ...shown });
   }
   if (!isWhole) return events;

@@ -1,18 +1,25 @@
-/** The queries on runs that wait for a provider of models. */
+/** The queries on what runs wait for: providers of models, and the waits of their code. */
 import { type SqlBool, sql } from 'kysely';
 import { allRows, firstRow } from '../../adapters/database/statement.ts';
+import { type WaitKind, waitKinds } from '../../adapters/database/tables.ts';
 
 const isOpen = sql<SqlBool>`kind = 'provider' and job_steps.status = 'waiting'`;
 
-/** What a job waits for, and until when; the first where it waits for several. */
-export const findProviderOfJob = firstRow<{ job_id: string }>()((db, p) =>
+/** What a job waits for, and until when; the last begun where it waits for several. */
+export const findOpenWait = firstRow<{ job_id: string }>()((db, p) =>
   db
     .selectFrom('job_steps')
-    .select(['name', 'due_at'])
+    .select(['kind', 'name', 'due_at'])
     .where('job_id', '=', p('job_id'))
-    .where(isOpen)
-    .orderBy('n')
-    .limit(1),
+    .where('status', '=', sql.lit('waiting'))
+    .where(
+      'kind',
+      'in',
+      waitKinds.map((kind) => sql.lit(kind)),
+    )
+    .orderBy('n', 'desc')
+    .limit(1)
+    .$castTo<{ kind: WaitKind; name: string; due_at: number | null }>(),
 );
 
 /** For which providers unloaded runs wait, of an organization or of all where it is null; of `limit` waits. */

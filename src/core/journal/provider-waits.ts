@@ -1,7 +1,8 @@
-/** The runs that wait for a provider of models, as clients read of them. */
+/** What runs wait for, as clients read of it. */
 import type { Handle } from '../../adapters/database/database.ts';
+import type { WaitKind } from '../../adapters/database/tables.ts';
 import { timestamp } from '../../kernel/clock.ts';
-import { countProviderWaits, findProviderOfJob } from './provider-waits.store.ts';
+import { countProviderWaits, findOpenWait } from './provider-waits.store.ts';
 
 /** Runs that are read to count those that wait. */
 const readMax = 10_000;
@@ -10,10 +11,22 @@ const readMax = 10_000;
 export const providerWaitInWords = (name: string, at: number) =>
   `${name}, next try at ${timestamp(at)}`;
 
-/** The provider that a waiting job waits for, in words; null where it waits for none. */
-export async function providerOfJob(db: Handle, jobId: string): Promise<string | null> {
-  const wait = await findProviderOfJob(db, { job_id: jobId });
-  return wait === undefined ? null : providerWaitInWords(wait.name, Number(wait.due_at));
+const objectInWords: Readonly<Record<Exclude<WaitKind, 'provider'>, string>> = {
+  approval: 'a decision of a person',
+  event: 'an event',
+  run: 'a job that it has started',
+  sleep: 'a time',
+};
+
+/** What a waiting job waits for, in words; null once that has come. */
+export async function waitInWords(db: Handle, jobId: string): Promise<string | null> {
+  const wait = await findOpenWait(db, { job_id: jobId });
+  if (wait === undefined) return null;
+  const { kind, name, due_at } = wait;
+  if (kind === 'provider') return providerWaitInWords(name, Number(due_at));
+  // A job ends when it ends: its deadline is the longest that any wait may last.
+  const until = kind === 'run' ? '' : `, until ${timestamp(Number(due_at))}`;
+  return `${objectInWords[kind]} (step ${name})${until}`;
 }
 
 /** For what runs of an organization wait, or of all where it is null, and how many. */

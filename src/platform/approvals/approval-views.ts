@@ -24,8 +24,14 @@ export function decisionOf(
   return { approved, by, reason, ...(answer !== null && { answer }) };
 }
 
-/** `names` has the names of API keys by their ids. */
-export function approvalBody(row: ApprovalRow, names: ReadonlyMap<string, string>) {
+interface Names {
+  /** The names of API keys, by their ids. */
+  readonly keys: ReadonlyMap<string, string>;
+  /** The users of jobs, by the ids of the jobs. */
+  readonly users: ReadonlyMap<string, string>;
+}
+
+export function approvalBody(row: ApprovalRow, { keys, users }: Names) {
   const { job_id, agent_id, conversation_id, step, title, digest, status, reason } = row;
   const details = JSON.parse(row.details) as Json;
   return {
@@ -34,6 +40,7 @@ export function approvalBody(row: ApprovalRow, names: ReadonlyMap<string, string
     job_id,
     agent_id,
     conversation_id,
+    user_id: users.get(job_id) ?? null,
     step,
     title,
     details,
@@ -43,7 +50,7 @@ export function approvalBody(row: ApprovalRow, names: ReadonlyMap<string, string
     requested_at: timestamp(row.requested_at),
     expires_at: timestamp(row.expires_at),
     decided_at: timestampOrNull(row.decided_at),
-    decided_by: namedDecider(row, names),
+    decided_by: namedDecider(row, keys),
     reason,
     fields: jsonOrNull(row.fields),
     answer: jsonOrNull(row.answer),

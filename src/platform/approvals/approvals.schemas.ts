@@ -23,6 +23,7 @@ export const Approval = Type.Object(
     job_id: Id,
     agent_id: Slug,
     conversation_id: Id,
+    user_id: Nullable(Type.String({ description: 'The user of the job, as the job shows it.' })),
     step: Type.String({ description: 'The name of the step that waits.' }),
     title: Type.String(),
     details: { ...FreeObject, description: 'What is asked, as the run gave it.' },
@@ -94,6 +95,7 @@ export const Approval = Type.Object(
         job_id: '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2d',
         agent_id: 'default',
         conversation_id: '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2e',
+        user_id: 'ada',
         step: 'ship',
         title: 'Ship order 1042?',
         details: { total: '129.00 EUR' },
@@ -114,7 +116,10 @@ export const Approval = Type.Object(
 
 export const ApprovalQuery = Type.Object({
   status: Type.Optional({ ...Words(approvalStatuses), description: 'Approvals of this status.' }),
-  job_id: Type.Optional({ ...Id, description: 'Approvals that this job asked for.' }),
+  job_id: Type.Optional({
+    ...Id,
+    description: 'Approvals that this job, or one of the first 1,000 jobs below it, asked for.',
+  }),
   agent_id: Type.Optional(FilterText('Approvals of jobs of this agent.')),
   ...Page.properties,
 });

@@ -2,7 +2,7 @@
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../../adapters/database/count-of.ts';
 import type { Handle, Transaction } from '../../adapters/database/database.ts';
-import { isIn } from '../../adapters/database/ids-in.ts';
+import { isIn, listValue } from '../../adapters/database/ids-in.ts';
 import { bytesOf, cutPage, type PageAsked } from '../../adapters/database/page-bytes.ts';
 import { firstRow, listOf, statement } from '../../adapters/database/statement.ts';
 import type { ApprovalStatus, ApprovalsTable } from '../../adapters/database/tables.ts';
@@ -12,7 +12,7 @@ export type ApprovalRow = Selectable<ApprovalsTable>;
 /** The filters of a list of approvals. */
 export interface ApprovalFilters {
   readonly status?: ApprovalStatus | undefined;
-  readonly job_id?: string | undefined;
+  readonly job_ids?: readonly string[] | undefined;
   readonly agent_id?: string | undefined;
 }
 
@@ -58,6 +58,20 @@ export async function namesOfKeys(
   );
 }
 
+/** The users of jobs, by the ids of the jobs. */
+export async function usersOfJobs(
+  db: Handle,
+  jobs: readonly Pick<ApprovalRow, 'job_id'>[],
+): Promise<ReadonlyMap<string, string>> {
+  const ids = new Set(jobs.map(({ job_id }) => job_id));
+  if (ids.size === 0) return new Map();
+  const found = db.kysely
+    .selectFrom('jobs')
+    .select(['id', 'user_id'])
+    .where('id', 'in', [...ids]);
+  return new Map((await found.execute()).map(({ id, user_id }) => [id, user_id]));
+}
+
 /**
  * A page of approvals, newest first, and the total. `next` is the offset of the next page when this one was
  * cut because of its size in bytes.
@@ -65,16 +79,18 @@ export async function namesOfKeys(
 export async function listApprovals(
   db: Handle,
   organizationId: string,
-  { status, job_id, agent_id }: ApprovalFilters,
+  { status, job_ids, agent_id }: ApprovalFilters,
   page: PageAsked,
 ) {
   const equal = (column: 'organization_id' | 'status' | 'agent_id', value: string) =>
-    job_id === undefined
+    job_ids === undefined
       ? sql<SqlBool>`${sql.ref(column)} = ${value}`
-      : // A job has few approvals, so the query uses the index of job_id alone.
+      : // A family has few approvals, so the query uses the index of job_id alone.
         sql<SqlBool>`${sql.ref(column)} || '' = ${value}`;
   let query = db.kysely.selectFrom('approvals').where(equal('organization_id', organizationId));
-  if (job_id !== undefined) query = query.where('job_id', '=', job_id);
+  if (job_ids !== undefined) {
+    query = query.where(isIn(db.dialect, sql.ref('job_id'), listValue(job_ids)));
+  }
   if (status !== undefined) query = query.where(equal('status', status));
   if (agent_id !== undefined) query = query.where(equal('agent_id', agent_id));
   const total = await countOf(query);

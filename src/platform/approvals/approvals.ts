@@ -8,6 +8,7 @@ import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Context } from '../../core/context/context.ts';
 import { appendEvents } from '../../core/events/outbox.ts';
 import type { WaitEnds } from '../../core/jobs/end-waits.ts';
+import { familyOf } from '../../core/jobs/families.ts';
 import { type Clock, timestamp } from '../../kernel/clock.ts';
 import { invalid, invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
 import { answerIssues, type Form } from '../../kernel/form.ts';
@@ -23,6 +24,7 @@ import {
   findApproval,
   listApprovals,
   namesOfKeys,
+  usersOfJobs,
 } from './approvals.store.ts';
 
 /** The author of a decision: an API key, or a session of the console. */
@@ -58,15 +60,27 @@ export class Approvals {
     return readApproval(this.database.read, organizationId, id);
   }
 
-  async list(organizationId: string, filters: ApprovalFilters, page: PageAsked) {
+  /** A page of approvals; `job_id` stands for the jobs below that one, too. */
+  async list(
+    organizationId: string,
+    {
+      job_id,
+      ...others
+    }: Omit<ApprovalFilters, 'job_ids'> & { readonly job_id?: string | undefined },
+    page: PageAsked,
+  ) {
     const { read } = this.database;
+    const filters = {
+      ...others,
+      job_ids: job_id === undefined ? undefined : await familyOf(read, job_id),
+    };
     const { rows, total, next } = await listApprovals(read, organizationId, filters, page);
-    const names = await namesOfKeys(read, rows);
+    const names = await namesOf(read, rows);
     return { data: rows.map((row) => approvalBody(row, names)), total, next };
   }
 
   async get(organizationId: string, id: string) {
-    return this.#body(await this.find(organizationId, id));
+    return bodyOf(this, await this.find(organizationId, id));
   }
 
   /**
@@ -77,12 +91,16 @@ export class Approvals {
     const before = await this.find(organizationId, id);
     const answer = before.status === 'pending' ? answerOf(before, decision) : null;
     const decided = { ...decision, answer };
-    return this.#body(await this.database.write((tx) => decideIn(this, tx, before, decided)));
+    return bodyOf(this, await this.database.write((tx) => decideIn(this, tx, before, decided)));
   }
+}
 
-  async #body(row: ApprovalRow) {
-    return approvalBody(row, await namesOfKeys(this.database.read, [row]));
-  }
+async function bodyOf({ database }: Approvals, row: ApprovalRow) {
+  return approvalBody(row, await namesOf(database.read, [row]));
+}
+
+async function namesOf(db: Handle, rows: readonly ApprovalRow[]) {
+  return { keys: await namesOfKeys(db, rows), users: await usersOfJobs(db, rows) };
 }
 
 async function readApproval(db: Handle, organizationId: string, id: string): Promise<ApprovalRow> {

@@ -4184,7 +4184,7 @@ export interface components {
             is_resumed: boolean;
             /** @description The batch with which it was accepted; null for other jobs. */
             batch_id: string | null;
-            /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request", or the provider of models, such as "openai: rate limit, next try at 2026-01-01T00:05:00.000Z"; null for a job that waits for none. */
+            /** @description The limit that it waits for, such as "concurrency of web/v1.0/http-request", the provider of models, such as "openai: rate limit, next try at 2026-01-01T00:05:00.000Z", or what its run waits for, such as "a decision of a person (step ship), until 2026-01-08T00:00:00.000Z", an event, a time or a job that it has started; null for a job that waits for none. */
             waiting_for: string | null;
             /** @description The x-job-key with which it was accepted; null for other jobs. */
             job_key: string | null;
@@ -4872,6 +4872,7 @@ export interface components {
             agent_id: string;
             /** Format: uuid */
             conversation_id: string;
+            user_id: string | null;
             /** @description The name of the step that waits. */
             step: string;
             title: string;
@@ -8858,7 +8859,7 @@ export interface operations {
             query?: {
                 /** @description Approvals of this status. */
                 status?: "pending" | "approved" | "rejected" | "expired" | "cancelled";
-                /** @description Approvals that this job asked for. */
+                /** @description Approvals that this job, or one of the first 1,000 jobs below it, asked for. */
                 job_id?: string;
                 /** @description Approvals of jobs of this agent. */
                 agent_id?: string;
