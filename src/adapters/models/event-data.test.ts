@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { ExcessError } from './answer.ts';
 import { EventDataReader } from './event-data.ts';
 
 /** The data of the events in a text that arrives in chunks of `size` characters. */
@@ -32,12 +33,22 @@ test('only the first space after the colon is removed', () => {
 test.each([
   ['a line', 'x'.repeat(1024 * 1024)],
   ['lines', 'data: x\n'.repeat(128 * 1024)],
+  ['many empty lines', 'data:\n'.repeat(64 * 1024)],
 ])('an event without end is refused before it takes much memory: %s', (_what, piece) => {
   const reader = new EventDataReader();
 
   expect(() => {
-    for (let n = 0; n < 20; n += 1) reader.push(piece);
-  }).toThrow(RangeError);
+    for (let n = 0; n < 33; n += 1) reader.push(piece);
+  }).toThrow(ExcessError);
+});
+
+test('an event may have all the pictures of an answer', () => {
+  const piece = 'x'.repeat(1024 * 1024);
+  const reader = new EventDataReader();
+  reader.push('data: ');
+  for (let n = 0; n < 25; n += 1) reader.push(piece);
+
+  expect(reader.push('\n\n').map(({ length }) => length)).toEqual([25 * piece.length]);
 });
 
 test('many complete events do not count as one event without end', () => {

@@ -2,13 +2,16 @@
  * Reads server-sent events: takes text in chunks, returns the data of complete events. An event is
  * bounded by all its characters.
  *
- * `eventsource-parser` is not used here, because its bound counts only the data of an event. An endless
- * event of empty data lines took 265 MB of memory with it before the bound of 8 MiB ended it, and takes
- * 24 MB here.
+ * `eventsource-parser` is not used here, because its bound counts only the data of an event: an endless
+ * event of empty data lines took 265 MB of memory with it before a bound of 8 MiB ended it.
  */
 
-/** Characters of one event; a longer event is refused. */
-const eventCharactersMax = 8 * 1024 * 1024;
+import { answerBounds, ExcessError } from './answer.ts';
+
+/** Characters of one event, which may have all pictures of an answer; a longer event is refused. */
+const eventCharactersMax = answerBounds.pictureCharacters + 8 * 1024 * 1024;
+/** Characters that a line counts for at least, because many short ones take as much memory. */
+const lineCharactersMin = 32;
 
 export class EventDataReader {
   /** The line that has not ended. */
@@ -19,7 +22,7 @@ export class EventDataReader {
   #data: string[] = [];
   #characters = 0;
 
-  /** The data of the events that end in this chunk. Throws a RangeError on an event that is too long. */
+  /** The data of the events that end in this chunk. Throws an ExcessError on an event that is too long. */
   push(text: string): string[] {
     const rest = this.#endsWithCr && text.startsWith('\n') ? text.slice(1) : text;
     if (text !== '') this.#endsWithCr = text.endsWith('\r');
@@ -28,12 +31,12 @@ export class EventDataReader {
     this.#open = lines.pop() ?? '';
     const events: string[] = [];
     for (const line of lines) {
-      this.#characters += line.length;
+      this.#characters += Math.max(line.length, lineCharactersMin);
       const event = this.#takeLine(line);
       if (event !== null) events.push(event);
     }
     if (this.#characters + this.#open.length > eventCharactersMax) {
-      throw new RangeError('an event without an end');
+      throw new ExcessError(`${eventCharactersMax} characters of one event`);
     }
     return events;
   }

@@ -58,7 +58,7 @@ describe('bytes that are no frames', () => {
     const reader = new EventFrameReader();
     const long = frame('contentBlockDelta', { delta: { text: 'x'.repeat(9 * 1024 * 1024) } });
 
-    expect(() => reader.push(long.subarray(0, 12), () => {})).toThrow('too long');
+    expect(() => reader.push(long.subarray(0, 12), () => {})).toThrow('8388608 bytes of one frame');
   });
 });
 

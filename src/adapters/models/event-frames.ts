@@ -6,6 +6,7 @@
  */
 import { crc32 } from 'node:zlib';
 import { type Json, objectOf, parsed } from '../../kernel/json.ts';
+import { ExcessError } from './answer.ts';
 import { ProtocolError } from './protocol.ts';
 
 export const eventFrameType = 'application/vnd.amazon.eventstream';
@@ -55,7 +56,7 @@ function frameBytesOf(buffer: Buffer): number {
   }
   const bytes = buffer.readUInt32BE(0);
   const headersBytes = buffer.readUInt32BE(4);
-  if (bytes > frameBytesMax) throw new ProtocolError('a frame is too long');
+  if (bytes > frameBytesMax) throw new ExcessError(`${frameBytesMax} bytes of one frame`);
   if (preludeBytes + headersBytes + checksumBytes > bytes) {
     throw new ProtocolError('the headers of a frame are longer than it');
   }
