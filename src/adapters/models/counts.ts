@@ -18,6 +18,14 @@ export function largerOf(before: number | null, now: number | null): number | nu
   return before === null || now === null ? (before ?? now) : Math.max(before, now);
 }
 
+/** The usage of an answer that has parts: counts of 0 are of servers that do not count. */
+export function withoutZeros(usage: Usage): Usage {
+  const { prompt, completion } = usage;
+  return prompt === 0 || completion === 0
+    ? { ...usage, prompt: prompt || null, completion: completion || null }
+    : usage;
+}
+
 /** The largest of the reports of one count under several names; null without any. */
 export function largestIn(holders: readonly (readonly [Json | null, string])[]): number | null {
   return holders.reduce<number | null>(

@@ -87,6 +87,9 @@ const unsupported =
 /** In the errors of providers that refuse a request for its length, as OpenAI, Anthropic, Google and servers word it. */
 const tooLong =
   /context_length_exceeded|exceed_context_size|string_above_max_length|\bmaximum (context|prompt) length\b|\bcontext (window|length|size|limit)\b|\b(prompt|inputs?|request|messages?)\b.{0,20} too (long|large)\b|\btoo many (input |prompt )?tokens\b|\btoken count\b.{0,40}\bexceed|\bpayload( size)?\b.{0,40}\bexceeds the (limit|maximum)\b|\breduce the length\b|\binputs?` tokens\b|\bmodel token limit\b|\bexceeds max length\b|\bmax tokens allowed\b|\brange of input length\b|\binput tokens exceeded\b|\bmaximum model length\b/i;
+/** In those about reasoning that was sent back, which its provider has signed or encrypted with a key that it no longer has. */
+const unverified =
+  /\binvalid_encrypted_content\b|\bencrypted content\b.*\bcould not be\b|\b(invalid|corrupted) `?(thought[ _])?signature\b|\bthought[ _]signature is (not valid|invalid)\b|\bredacted_thinking\b.*\bcannot be modified\b/i;
 /** In those about the model itself: it is unknown, retired or not for this account. */
 const aboutModel = /\bmodels?\b|\bmodel_/i;
 
@@ -181,6 +184,7 @@ function refusedPart(status: number, error: string, model: string): RefusedPart 
     case 422:
       if (unpaid.test(error)) return 'model';
       if (tooLong.test(error)) return 'length';
+      if (unverified.test(error)) return 'reasoning';
       if (unsupported.test(error)) return 'setting';
       return aboutModel.test(error) || error.includes(model) ? 'model' : null;
     default:

@@ -9,9 +9,20 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../kernel/clock.ts';
-import type { ModelAnswer, ModelError } from './model.ts';
+import type { ModelAnswer, ModelCall, ModelError } from './model.ts';
 import { ProviderModels } from './models.ts';
+import { chat } from './protocols/chat.ts';
 
+const callOf: ModelCall = {
+  model: 'ollama/m',
+  settings: undefined,
+  system: '',
+  messages: [{ role: 'user', text: 'Hello?' }],
+  tools: [],
+  maxOutputTokens: 100,
+  signal: new AbortController().signal,
+  onText() {},
+};
 const patience = { firstTokenMs: 10_000, betweenMs: 10_000, keepAliveMs: 60_000 };
 /** For servers that fall silent: long enough to read what they have sent. */
 const brief = { firstTokenMs: 10_000, betweenMs: 300, keepAliveMs: 60_000 };
@@ -49,16 +60,7 @@ async function serverOf(answer: (response: ServerResponse) => void, silence = pa
   });
   return {
     ask: (model: string, onText: (delta: string) => void = () => {}) =>
-      models.call({
-        model,
-        settings: { apiKey: 'key', baseUrl },
-        system: '',
-        messages: [{ role: 'user', text: 'Hello?' }],
-        tools: [],
-        maxOutputTokens: 100,
-        signal: new AbortController().signal,
-        onText,
-      }),
+      models.call({ ...callOf, model, settings: { apiKey: 'key', baseUrl }, onText }),
   };
 }
 
@@ -398,6 +400,91 @@ test.each<[object, object]>([
     }
   },
 );
+
+test.each(chats)('%s: an event that is too long is refused, and so not repeated', async (model) => {
+  const endless = answerTo(model, (response) => {
+    response.end(`data: ${'x'.repeat(33 * 1024 * 1024)}`);
+  });
+
+  await expect(endless).rejects.toMatchObject({
+    fault: 'refused',
+    message: expect.stringContaining('characters of one event'),
+  });
+});
+
+test.each(chats)('%s: zero tokens of an answer that has parts are not reported', async (model) => {
+  const said = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] };
+  const counted = async (prompt_tokens: number, completion_tokens: number) => {
+    const usage = { prompt_tokens, completion_tokens };
+    const events = sse(said, { choices: [], usage });
+    return (await answerTo(model, (response) => response.end(events))).usage;
+  };
+
+  expect(await counted(0, 0)).toEqual({ prompt: null, completion: null });
+  expect(await counted(7, 0)).toEqual({ prompt: 7, completion: null });
+});
+
+test.each<[string, (args: string) => object]>([
+  ['neither ids nor indexes', (args) => ({ function: { name: 'one', arguments: args } })],
+  ['no ids and one index', (args) => ({ index: 0, function: { name: 'one', arguments: args } })],
+])('two whole calls with %s are two', async (_what, call) => {
+  const { message } = await answerTo('ollama/m', (response) =>
+    response.end(sse(made(call('{"x":1}')), made(call('{"x":2}')), madeEnd)),
+  );
+
+  expect(message.toolCalls).toMatchObject([
+    { name: 'one', input: '{"x":1}' },
+    { name: 'one', input: '{"x":2}' },
+  ]);
+});
+
+test('the details of reasoning go back as they came, their texts joined, with the answer', async () => {
+  const detail = (more: object) => ({ format: 'google-gemini-v1', index: 0, ...more });
+  const chunk = (...reasoning_details: (object | null)[]) => ({
+    choices: [{ index: 0, delta: { reasoning: 'x', reasoning_details } }],
+  });
+  const text = { type: 'reasoning.text', signature: null };
+  const encrypted = detail({ type: 'reasoning.encrypted', data: 'QUJD', id: 'a', index: 1 });
+  const another = { ...encrypted, data: 'REVG' };
+  const { message } = await answerTo('router/m', (response) =>
+    response.end(
+      sse(
+        chunk(detail({ ...text, text: 'Hm' }), null),
+        chunk(detail({ ...text, text: ', yes.', signature: 'c2ln' })),
+        chunk(encrypted, another),
+        made({ index: 0, id: 'a', function: { name: 'one', arguments: '{}' } }),
+        madeEnd,
+      ),
+    ),
+  );
+  const kept = JSON.parse(JSON.stringify(message));
+  const sentBy = (model: string) => {
+    const body = chat.bodyOf({ ...callOf, model, messages: [kept] }, 'm');
+    return JSON.parse(JSON.stringify((body['messages'] as object[])[0]));
+  };
+
+  const sent = sentBy('router/m');
+  expect(sent.reasoning_details).toEqual([
+    detail({ ...text, text: 'Hm, yes.', signature: 'c2ln' }),
+    encrypted,
+    another,
+  ]);
+  expect(sent).not.toHaveProperty('reasoning');
+  expect(sentBy('router/another')).not.toHaveProperty('reasoning_details');
+});
+
+test('details of reasoning beyond their bound are left out, because a part of them would be refused', async () => {
+  const data = 'x'.repeat(600 * 1024);
+  const reasoning_details = [{ type: 'reasoning.encrypted', data }];
+  const chunk = { choices: [{ index: 0, delta: { reasoning_details } }] };
+  const said = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] };
+
+  const { message } = await answerTo('router/m', (response) =>
+    response.end(sse(chunk, chunk, chunk, said)),
+  );
+
+  expect(message).toEqual({ role: 'assistant', text: 'Hi.', toolCalls: [] });
+});
 
 const role = { choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] };
 const messageStart = { type: 'message_start', message: { usage: { input_tokens: 20 } } };

@@ -204,9 +204,9 @@ export type ModelFault =
 
 /**
  * `setting`: a setting, or a combination of settings. `model`: the model, or this account's use of it. `length`: a
- * request that is too long for the model or its provider.
+ * request that is too long for the model or its provider. `reasoning`: earlier reasoning that the provider cannot verify.
  */
-export type RefusedPart = 'setting' | 'model' | 'length';
+export type RefusedPart = 'setting' | 'model' | 'length' | 'reasoning';
 
 /** A call without an answer. The message is a sentence for the operator, without secrets. */
 export class ModelError extends Error {

@@ -640,6 +640,79 @@ test('signed reasoning is sent back in its place, to the same model only', async
   expect(another.content).toEqual(same.content.slice(1));
 });
 
+test.each([
+  ['anthropic', 'messages.1.content.0: Invalid `signature` in `thinking` block'],
+  ['responses', 'The encrypted content gAAA… could not be verified.'],
+  ['gemini', 'Corrupted thought signature.'],
+])(
+  'reasoning that %s cannot verify is left out, and the model asked once more',
+  async (kind, message) => {
+    const thinking = { text: 'Rain or sun?', signature: 'c2lnbmVk' };
+    provider.script(() => ({ thinking, toolCalls: [{ id: 'c1', name: 'weather', input: '{}' }] }));
+    const answer = await ask(kind, { tools: [weather] });
+    const result = {
+      role: 'tool',
+      callId: 'c2',
+      name: 'weather',
+      text: '',
+      isError: false,
+    } as const;
+    // Under another id: the scripted provider knows the reasoning of its own calls.
+    const kept = JSON.parse(JSON.stringify(answer.message).replaceAll('c1', 'c2'));
+    const messages = [{ role: 'user', text: 'Hello?' } as const, kept, result];
+    const before = provider.requests.length;
+    provider.script(({ body }) =>
+      JSON.stringify(body).includes('c2lnbmVk')
+        ? { fault: { status: 400, body: { error: { message } } } }
+        : { text: 'It rains.' },
+    );
+
+    const { message: said } = await ask(kind, { messages, tools: [weather] });
+
+    expect(said.text).toBe('It rains.');
+    expect(provider.requests.length).toBe(before + 2);
+    provider.script(() => ({ fault: { status: 400, body: { error: { message } } } }));
+    expect(await failureOf(ask(kind, { messages }))).toMatchObject({ refuses: 'reasoning' });
+    expect(provider.requests.length).toBe(before + 4);
+  },
+);
+
+test.each([
+  ['deepseek', [{ type: 'thinking', thinking: 'Rain or sun?' }], 'enabled'],
+  ['anthropic', [], undefined],
+])('thoughts without a signature go back to %s as %j', async (provided, thoughts, thinks) => {
+  const call = { id: 'c1', name: 'weather', input: '{}' };
+  provider.script(() => ({
+    fault: {
+      status: 200,
+      body: {
+        content: [
+          { type: 'thinking', thinking: 'Rain or sun?' },
+          { type: 'tool_use', id: 'c1', name: 'weather', input: {} },
+        ],
+        stop_reason: 'tool_use',
+      },
+    },
+  }));
+  const models = modelsFor({ protocol: 'messages' });
+  const changes = { tools: [weather], maxOutputTokens: 4_000 };
+  const { message } = await models.call(callOf(provided, changes));
+  provider.script(answering('It rains.'));
+  const result = { role: 'tool', callId: 'c1', name: 'weather', text: '', isError: false } as const;
+  const messages = [{ role: 'user', text: 'Hello?' } as const, message, result];
+
+  await models.call(
+    callOf(provided, { ...changes, messages, effort: 'medium', thinking: 'budget' }),
+  );
+
+  expect(message.toolCalls).toEqual([call]);
+  expect(lastRequest().messages[1].content).toEqual([
+    ...thoughts,
+    { type: 'tool_use', id: 'c1', name: 'weather', input: {} },
+  ]);
+  expect(lastRequest().body.thinking?.type).toBe(thinks);
+});
+
 describe.each(['openai', 'ollama'])('the reasoning of a chat (%s)', (kind) => {
   const weatherCall = { id: 'c1', name: 'weather', input: '{}' };
   const thinking = { text: 'Rain or sun?', signature: '' };

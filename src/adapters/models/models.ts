@@ -1,6 +1,7 @@
 /** The models of all providers: one streamed call, without retries. Turns, tools and retries are the work of an agent's loop. */
 import type { Clock } from '../../kernel/clock.ts';
 import { AnswerSoFar } from './answer.ts';
+import { withoutZeros } from './counts.ts';
 import { failureOf } from './failure.ts';
 import {
   type ModelAnswer,
@@ -61,15 +62,20 @@ export class ProviderModels implements Models {
     this.#onCall({ outcome: fault, tookMs: 0 });
   }
 
-  /** A model that refuses to be asked for its reasoning is asked without, now and later. */
+  /**
+   * A model that refuses to be asked for its reasoning is asked without, now and later. One that cannot verify the reasoning
+   * that is sent back is asked once more without it.
+   */
   async #ask(call: ModelCall): Promise<ModelAnswer> {
     const key = `${call.model} ${call.settings?.baseUrl}`;
     const plain = { ...call, mayReason: false };
-    if (this.#unreasoning.has(key)) return await this.#makeCall(plain);
+    const asked = this.#unreasoning.has(key) ? plain : call;
     try {
-      return await this.#makeCall(call);
+      return await this.#makeCall(asked);
     } catch (error) {
-      if (call.mayReason === false || !refusesReasoning(error)) throw error;
+      if (!(error instanceof ModelError)) throw error;
+      if (error.refuses === 'reasoning') return await this.#makeCall(withoutOpaque(asked));
+      if (asked.mayReason === false || !refusesReasoning(error)) throw error;
       if (this.#unreasoning.size >= unreasoningMax) this.#unreasoning.clear();
       this.#unreasoning.add(key);
       return await this.#makeCall(plain);
@@ -93,7 +99,9 @@ export class ProviderModels implements Models {
     } finally {
       wire.close();
     }
-    const usage = wire.isBegun ? state.usage : nothingSpent;
+    const seenBytes = answer.seenBytes + Buffer.byteLength(state.reasoning?.text ?? '');
+    const reported = seenBytes > 0 ? withoutZeros(state.usage) : state.usage;
+    const usage = wire.isBegun ? reported : nothingSpent;
     if (isWhole(wire.fault, state)) {
       reader.end();
       const { message, ...whole } = answer.whole(call.model, state.ending);
@@ -101,7 +109,6 @@ export class ProviderModels implements Models {
       const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
       return { ...whole, message: { ...message, ...thought }, usage };
     }
-    const seenBytes = answer.seenBytes + Buffer.byteLength(state.reasoning?.text ?? '');
     const failed = { access, name, text: answer.text(), usage, seenBytes };
     throw failureOf(faultOf(wire.fault, state), failed, this.#clock);
   }
@@ -130,9 +137,16 @@ function requestOf(
 const unreasoningMax = 1_000;
 
 /** OpenAI: "Encrypted content is not supported with this model." */
-function refusesReasoning(error: unknown): boolean {
-  if (!(error instanceof ModelError) || error.fault !== 'refused') return false;
-  return /\bencrypted[ _.]content\b.*\b(not support|unsupported)/i.test(error.message);
+function refusesReasoning({ fault, message }: ModelError): boolean {
+  if (fault !== 'refused') return false;
+  return /\bencrypted[ _.]content\b.*\b(not support|unsupported)/i.test(message);
+}
+
+function withoutOpaque(call: ModelCall): ModelCall {
+  const messages = call.messages.map((message) =>
+    message.role === 'assistant' ? { ...message, opaque: undefined } : message,
+  );
+  return { ...call, messages };
 }
 
 /** Why an answer is not whole. */

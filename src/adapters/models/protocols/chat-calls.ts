@@ -4,7 +4,7 @@
  * and the agent tells the model that there is no such tool.
  */
 import { randomUUID } from 'node:crypto';
-import { type Json, objectOf } from '../../../kernel/json.ts';
+import { type Json, objectOf, parsed } from '../../../kernel/json.ts';
 import type { AnswerSoFar } from '../answer.ts';
 
 /** The name of a call that has none. */
@@ -15,6 +15,8 @@ interface OpenCall {
   id: string | undefined;
   name: string | undefined;
   readonly input: string[];
+  /** Whether its first piece is all of its arguments. */
+  isWhole: boolean;
   /** What Gemini requires in later requests. */
   signature: string | undefined;
 }
@@ -45,6 +47,8 @@ export class ChatCalls {
     if (input === undefined || input === null || input === '') return;
     const text = typeof input === 'string' ? input : JSON.stringify(input);
     this.#answer.spendToolInput(text);
+    call.isWhole =
+      call.input.length === 0 && call.id === undefined && objectOf(parsed(text)) !== null;
     call.input.push(text);
   }
 
@@ -63,12 +67,18 @@ export class ChatCalls {
     this.#open.clear();
   }
 
-  /** Some servers give all calls the index 0: there another id and a name begin another call. */
+  /**
+   * Some servers give all calls the index 0, or none: there another id and a name begin another call, and without ids a name after a
+   * call that is whole.
+   */
   #callAt(index: number, id: string | undefined, name: string | undefined): OpenCall {
     const known = this.#open.get(index);
     const isAnother = id !== undefined && known?.id !== undefined && known.id !== id;
-    if (known !== undefined && !isAnother) return known;
-    const earlier = this.#calls.find((one) => one.index === index && one.id === id);
+    const isNext = id === undefined && name !== undefined && known?.isWhole === true;
+    if (known !== undefined && !isAnother && !isNext) return known;
+    const earlier = isNext
+      ? this.#begin(index)
+      : this.#calls.find((one) => one.index === index && one.id === id);
     const found = earlier ?? (name === undefined ? known : undefined) ?? this.#begin(index);
     this.#open.set(index, found);
     return found;
@@ -76,7 +86,14 @@ export class ChatCalls {
 
   #begin(index: number): OpenCall {
     this.#answer.beginCall();
-    const call = { index, id: undefined, name: undefined, input: [], signature: undefined };
+    const call: OpenCall = {
+      index,
+      id: undefined,
+      name: undefined,
+      input: [],
+      isWhole: false,
+      signature: undefined,
+    };
     this.#calls.push(call);
     return call;
   }

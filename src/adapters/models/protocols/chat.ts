@@ -29,7 +29,7 @@ import {
   textIn,
 } from '../protocol.ts';
 import { ChatCalls } from './chat-calls.ts';
-import { reasoningOfAnswers } from './chat-reasoning.ts';
+import { ReasoningDetails, reasoningMax, reasoningOfAnswers } from './chat-reasoning.ts';
 import { bearerOf, outputFormat } from './open-ai.ts';
 import { openAiSchema } from './sent-schemas.ts';
 
@@ -94,7 +94,9 @@ function messagesOf(call: ModelCall, systemRole: string): Json[] {
     } else {
       const sent = answerOf(call.model, message);
       const reasoning = reasonings.get(message);
-      if (sent !== null && reasoning !== undefined) sent[reasoning.field] = reasoning.text;
+      const hasDetails = sent?.['reasoning_details'] !== undefined;
+      const isSaid = hasDetails && reasoning?.field === 'reasoning';
+      if (sent !== null && reasoning && !isSaid) sent[reasoning.field] = reasoning.text;
       if (sent !== null) messages.push(sent);
     }
   }
@@ -114,11 +116,15 @@ function contentOf({ text, contents = [] }: UserMessage): string | Json[] {
 /** Null for an empty answer, which some providers reject. */
 function answerOf(model: string, message: AssistantMessage): Json | null {
   if (message.text === '' && message.toolCalls.length === 0) return null;
-  if (message.toolCalls.length === 0) return { role: 'assistant', content: message.text };
-  const calls = partsOfTurn(model, message).flatMap((part) =>
-    part.type === 'tool-call' ? [callOf(part)] : [],
-  );
-  return { role: 'assistant', content: message.text || null, tool_calls: calls };
+  const parts = partsOfTurn(model, message);
+  const calls = parts.flatMap((part) => (part.type === 'tool-call' ? [callOf(part)] : []));
+  const details = parts.flatMap(({ signed }) => signed?.['chat']?.['reasoning_details'] ?? []);
+  return {
+    role: 'assistant',
+    content: message.text || null,
+    tool_calls: calls.length === 0 ? undefined : calls,
+    reasoning_details: details.length === 0 ? undefined : details,
+  };
 }
 
 function callOf({ call: { id, name, input }, signed }: CallPart): Json {
@@ -153,9 +159,6 @@ function finishIn({ finish_reason: reason }: Json): string | null {
   return isPresent ? reason : null;
 }
 
-/** Characters of reasoning that are kept. Longer reasoning is cut, and the call goes on. */
-const reasoningMax = 1024 * 1024;
-
 const endings: ReadonlyMap<string, Ending> = new Map([
   ['stop', 'stop'],
   ['length', 'length'],
@@ -170,6 +173,7 @@ class ChatReader implements AnswerReader {
   readonly state: AnswerState = nothingRead();
   readonly #answer: AnswerSoFar;
   readonly #calls: ChatCalls;
+  readonly #details = new ReasoningDetails();
   /** Whether any part of the answer besides its reasoning has arrived. */
   #isAnswered = false;
   #isRefusal = false;
@@ -200,6 +204,7 @@ class ChatReader implements AnswerReader {
   /** An answer that ends in order is complete, with or without a finish reason. */
   end(): void {
     this.#calls.end();
+    this.#details.end(this.#answer);
     if (this.#isAnswered && this.state.ending === null) this.#finish('unknown');
   }
 
@@ -213,6 +218,7 @@ class ChatReader implements AnswerReader {
   #takeDelta(delta: Json): void {
     const { content, refusal, tool_calls: calls, images } = delta;
     this.#addReasoning(delta);
+    this.#details.take(delta['reasoning_details']);
     const text = Array.isArray(content) ? content.map(textOfPart).join('') : textIn(content);
     if (text !== '') this.#answer.takeText(text);
     const refused = typeof refusal === 'string' ? refusal : '';

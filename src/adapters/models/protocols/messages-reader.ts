@@ -152,11 +152,7 @@ export class MessagesReader implements AnswerReader {
     this.#blocks.delete(index);
     switch (block?.kind) {
       case 'thinking':
-        // Without a signature nothing can be sent back.
-        if (block.signature !== '') {
-          const { signature } = block;
-          this.#answer.takeReasoning(block.texts.join(''), { anthropic: { signature } });
-        }
+        this.#endThinking(block.texts.join(''), block.signature);
         break;
       case 'redacted_thinking':
         this.#answer.takeReasoning('', { anthropic: { redactedData: block.data } });
@@ -169,6 +165,12 @@ export class MessagesReader implements AnswerReader {
         });
         break;
     }
+  }
+
+  /** Other providers than Anthropic sign nothing, and require the block all the same. */
+  #endThinking(text: string, signature: string): void {
+    if (text === '' && signature === '') return;
+    this.#answer.takeReasoning(text, { anthropic: signature === '' ? {} : { signature } });
   }
 
   /** Of the output only `message_delta` counts: the count in `message_start` does not cover the answer. */

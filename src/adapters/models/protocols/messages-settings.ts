@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../../kernel/json.ts';
 import type { Effort, ModelCall } from '../model.ts';
-import { partsOfTurn } from '../prompt.ts';
+import { partsOfTurn, type TurnPart } from '../prompt.ts';
 import { closedSchema, isObjectSchema } from './sent-schemas.ts';
 
 /** The part of an answer's tokens that a model may think with. */
@@ -77,5 +77,13 @@ function mayThink({ model, messages }: ThinkingCall): boolean {
   const exchange = messages.slice(1 + messages.findLastIndex(({ role }) => role === 'user'));
   const last = exchange.findLast((message) => message.role === 'assistant');
   if (last === undefined) return true;
-  return partsOfTurn(model, last).some(({ type }) => type === 'reasoning');
+  return partsOfTurn(model, last).some(
+    (part) => part.type === 'reasoning' && goesBack(model, part),
+  );
+}
+
+/** Whether a part of a turn is sent: Anthropic refuses thoughts without its signature. */
+export function goesBack(model: string, part: TurnPart): boolean {
+  if (part.type !== 'reasoning' || !model.startsWith('anthropic/')) return true;
+  return Object.keys(part.signed['anthropic'] ?? {}).length > 0;
 }

@@ -13,7 +13,7 @@ import {
 } from '../prompt.ts';
 import type { Protocol } from '../protocol.ts';
 import { MessagesReader } from './messages-reader.ts';
-import { outputSchema, thinkingFor } from './messages-settings.ts';
+import { goesBack, outputSchema, thinkingFor } from './messages-settings.ts';
 
 const version = '2023-06-01';
 /** The highest temperature. */
@@ -84,7 +84,8 @@ function fileOf(file: FileContent): Json {
 }
 
 function blocksOf(model: string, message: AssistantMessage): Json[] {
-  return spokenPartsOf(model, message).map((part): Json => {
+  const parts = spokenPartsOf(model, message).filter((part) => goesBack(model, part));
+  return parts.map((part): Json => {
     if (part.type === 'text') return { type: 'text', text: part.text };
     if (part.type === 'reasoning') {
       const { signature, redactedData } = part.signed['anthropic'] ?? {};
