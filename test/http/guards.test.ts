@@ -289,16 +289,22 @@ describe('an earlier message of a user', () => {
     expect(linesIn(log)).toHaveLength(51);
   });
 
-  test('for which a guard fails is left out once no attempt is left', async () => {
-    const thinker = await newGuarded([watching('message')]);
+  test('for which a guard fails is left out once no attempt is left, and not tried by later jobs', async () => {
+    const log = linesFile();
+    const thinker = await newGuarded([watching('message', { log })]);
     world.provider.script(answering('Fine.'));
     const { conversation_id } = await thinker.task('BREAK');
+    const on = { 'x-conversation-id': conversation_id };
     const before = soFar();
 
-    const job = await thinker.task('And now?', {}, { 'x-conversation-id': conversation_id });
+    const job = await thinker.task('And now?', {}, on);
+    const later = await thinker.task('And then?', {}, on);
 
     expect(job).toMatchObject({ status: 'completed', attempt: 3 });
+    expect(later).toMatchObject({ status: 'completed', attempt: 1 });
     expect(sentSince(before)).not.toContain('BREAK');
+    expect(linesIn(log).at(-1)).toBe('message - And then?');
+    expect((await contentsOf(thinker, later))[0]).toBe('user {"task":"BREAK"}');
   });
 });
 
@@ -583,6 +589,17 @@ describe('a guard that fails', () => {
     expect(soFar()).toBe(before + 3);
     const verdicts = (await guardsIn(thinker, job)).map(({ guard }) => guard.action);
     expect(verdicts).toEqual(['pass', 'pass', null]);
+  });
+
+  test('has as many attempts where it asks its model something else in each', async () => {
+    const thinker = await newGuarded([watching('message', { asks: 'anew' })]);
+    world.provider.script(answering('Judged.'));
+    const before = soFar();
+
+    const job = await thinker.task('BREAK');
+
+    expect(job).toMatchObject({ status: 'failed', attempt: 3, error: { code: 'guard_failed' } });
+    expect(soFar()).toBe(before + 3);
   });
 
   test('and asks its model for lack of a budget ends the job with budget_exceeded', async () => {

@@ -70,7 +70,7 @@ const isDialogue = sql<SqlBool>`(role = 'user' or dialogue in (1, 3))`;
  * The messages to and from the agent in other jobs of a conversation, oldest first: of the newest
  * `limit` messages the newest that come to at most `bytesMax`, and whether there are older ones. A user's
  * message has no data: it is the input of its job, whose skill names the field of the task; `dialogue` of one that guards have
- * judged is 1. `has_other_guards` is 1 for what a trial with guards of its own has left.
+ * judged is 1, and -1 where they could not. `has_other_guards` is 1 for what a trial with guards of its own has left.
  */
 export async function listDialogue(
   db: Handle,

@@ -96,16 +96,19 @@ export interface JudgedTask {
   readonly id: string | null;
   readonly job_ids: readonly string[];
   readonly content: string;
-  /** Whether no later job has it judged again. */
-  readonly isMarked: boolean;
+  /** 1 where no later job has it judged again, `leftOutMark` where none is sent it. */
+  readonly mark: number;
 }
+
+/** `messages.dialogue` of a message of a user that no guard could judge. */
+export const leftOutMark = -1;
 
 /** Changes what a user has said, as the conversation has it, to what guards have left of it. */
 export function changeTask(
   tx: Transaction,
-  { isMarked, content, ...message }: JudgedTask,
+  { mark, content, ...message }: JudgedTask,
 ): Promise<void> {
-  const row = { ...message, content: storable(content), dialogue: Number(isMarked) };
+  const row = { ...message, content: storable(content), dialogue: mark };
   return changeMessageOfUser(tx, row);
 }
 

@@ -298,7 +298,7 @@ export const findLastMessageOfTurns = firstRow<
 
 /**
  * The epochs of the claims that recorded the last turn of a model, and the last turn of a generation that an earlier claim had
- * begun; 0 for none. With them, how many claims have begun generations. Of models' runs alone.
+ * begun; 0 for none. With them, how many claims have begun generations. Of models' runs alone; what guards ask brings no run forward.
  */
 export const listLastTurns = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
   db
@@ -310,6 +310,17 @@ export const listLastTurns = allRows<{ ids: readonly string[] }, Transaction>()(
         .select(sql<number | null>`max(${epochOfTurn})`.as('last'))
         .where(isIn(dialect, sql`job_id`, listOf(p, 'ids')))
         .where('kind', '=', 'model')
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('job_steps as guard')
+                .select('guard.n')
+                .whereRef('guard.job_id', '=', 'job_steps.job_id')
+                .whereRef('guard.n', '=', 'job_steps.parent')
+                .where('guard.kind', '=', 'guard'),
+            ),
+          ),
+        )
         .groupBy(['job_id', 'generation'])
         .as('generations'),
     )

@@ -121,9 +121,10 @@ export function recordTask(
   { job, journal }: Generations,
   content: string,
   id: string | null = null,
+  mark = 1,
 ): Promise<void> {
   const { conversation_id, agent_overrides } = job;
-  const isMarked = agent_overrides === null;
-  const message = { conversation_id, id, job_ids: jobsOnRecord(job), content, isMarked };
+  const own = { mark: agent_overrides === null ? mark : 0, job_ids: jobsOnRecord(job) };
+  const message = { conversation_id, id, content, ...own };
   return journal.write((tx) => changeTask(tx, message));
 }

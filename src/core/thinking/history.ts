@@ -1,6 +1,7 @@
 /** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
 import type { Conversations } from '../conversations/conversations.ts';
+import { leftOutMark } from '../conversations/record.ts';
 import { filesOfInput } from '../files/references.ts';
 import { messageText, taskIn } from '../jobs/message-text.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
@@ -133,15 +134,16 @@ async function judgedEntries(
   const passed: HistoryEntry[] = [];
   for (const entry of entries) {
     const isLeftOut = older >= 0 && entry.row !== undefined && entry.id < oldest;
-    const made = isUnjudged(entry) && !isLeftOut ? await judgedEntry(attempt, entry, asked) : entry;
-    if (made !== null && !isLeftOut) passed.push(made);
+    if (isLeftOut || entry.row?.dialogue === leftOutMark) continue;
+    const made = isUnjudged(entry) ? await judgedEntry(attempt, entry, asked) : entry;
+    if (made !== null) passed.push(made);
   }
   return passed;
 }
 
-const isUnjudged = ({ row }: HistoryEntry) => row?.data === null && row.dialogue !== 1;
+const isUnjudged = ({ row }: HistoryEntry) => row?.data === null && row.dialogue === 0;
 
-/** The message as guards have left it; null where one fails, and no attempt is left: all later jobs would fail, too. */
+/** The message as guards have left it; null where one fails for it, and no attempt is left: then no later job tries it. */
 async function judgedEntry(
   attempt: ThinkingAttempt,
   entry: HistoryEntry,
@@ -157,15 +159,19 @@ async function judgedEntry(
     text === prompt
       ? ({ kind: 'passed', text: task, isReplaced: true } as const)
       : await guards.judgeIfPossible(given, scope, 'An earlier message of a user');
-  if (judged === null) return null;
+  // A trial changes nothing that others have said.
+  const isTrial = job.agent_overrides !== null;
+  if (judged === null) {
+    if (!isTrial) await recordTask(attempt.generations, content, id, leftOutMark);
+    return null;
+  }
   const said = judgedText(judged);
   const isRefused = judged.kind === 'refused';
   const changed =
     text === content
       ? said
       : messageText(inputWithTask(content, field, text, said, isRefused) ?? said);
-  // A trial changes nothing that others have said.
-  if (job.agent_overrides === null) await recordTask(attempt.generations, changed, id);
+  if (!isTrial) await recordTask(attempt.generations, changed, id);
   return { id, message: { role: 'user', text: said }, row: { ...row, content: changed } };
 }
 
