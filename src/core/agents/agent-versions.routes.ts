@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { apiRefusals } from '../../adapters/http/refusals.ts';
 import { Nullable, Page, Paged, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
@@ -134,18 +135,15 @@ interface VersionRoutes {
 }
 
 export function agentVersionRoutes(server: Server, { agents, agentVersions }: VersionRoutes): void {
-  const lookUp = async (request: FastifyRequest) => {
-    const { agentId } = request.params as { agentId: string };
-    await agents.find(callerOf(request).organizationId, agentId);
-  };
+  const findAgent = lookUp('agentId', (id, { organizationId }) => agents.find(organizationId, id));
   /** An unknown agent or version is 404 before the query is validated. */
   const lookUpVersion = async (request: FastifyRequest) => {
-    await lookUp(request);
+    await findAgent(request);
     const { agentId, version } = request.params as Static<typeof params>;
     const { organizationId } = callerOf(request);
     await agentVersions.get(organizationId, agentId, { n: numberOf(version) });
   };
-  const listOptions = { errorHandler: unknownFirst(lookUp), schema: listSchema };
+  const listOptions = { errorHandler: unknownFirst(findAgent), schema: listSchema };
   server.get('/api/agents/:agentId/versions', listOptions, async (request) => {
     const { params, query: page } = request;
     const { organizationId } = callerOf(request);

@@ -1,7 +1,7 @@
 /** `/api/agents` (docs/decisions/agents.md). */
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { carries, setNextOffset } from '../../adapters/http/response-headers.ts';
 import { Nothing, Page, Paged, Words } from '../../adapters/http/schemas.ts';
@@ -78,10 +78,7 @@ const deleteSchema = {
 
 export function agentRoutes(server: Server, { agents }: { agents: Agents }): void {
   /** An unknown agent is 404 before the body is validated (docs/decisions/order-of-checks.md). */
-  const lookUp = async (request: FastifyRequest) => {
-    const { agentId } = request.params as { agentId: string };
-    await agents.find(callerOf(request).organizationId, agentId);
-  };
+  const onRequest = lookUp('agentId', (id, { organizationId }) => agents.find(organizationId, id));
   const preValidation = async ({ body }: { body: unknown }) => refusePatterns(body);
   server.post('/api/agents', { preValidation, schema: createSchema }, async (request, reply) => {
     const created = await agents.create(callerOf(request), checked(request.body));
@@ -94,7 +91,7 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }): voi
     setNextOffset(reply, next);
     return { data, total, ...page };
   });
-  const getOptions = { errorHandler: unknownFirst(lookUp), schema: getSchema };
+  const getOptions = { errorHandler: unknownFirst(onRequest), schema: getSchema };
   server.get('/api/agents/:agentId', getOptions, async (request) => {
     const caller = callerOf(request);
     const { agentId } = request.params;
@@ -102,11 +99,11 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }): voi
     if (request.query.include === undefined) return agent;
     return { ...agent, missing_scopes: await agents.missingScopesOf(caller, agentId) };
   });
-  const updateOptions = { onRequest: lookUp, preValidation, schema: updateSchema };
+  const updateOptions = { onRequest, preValidation, schema: updateSchema };
   server.put('/api/agents/:agentId', updateOptions, (request) => {
     return agents.update(callerOf(request), request.params.agentId, checked(request.body));
   });
-  const deleteOptions = { onRequest: lookUp, schema: deleteSchema };
+  const deleteOptions = { onRequest, schema: deleteSchema };
   server.delete('/api/agents/:agentId', deleteOptions, async (request, reply) => {
     await agents.remove(callerOf(request), request.params.agentId);
     return reply.status(204).send(null);

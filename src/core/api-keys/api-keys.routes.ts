@@ -1,7 +1,7 @@
 /** `/admin/api-keys` (specification: Admin API keys). */
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { expiryOf } from '../../adapters/http/future-moment.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { adminRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import {
   Id,
@@ -149,9 +149,7 @@ export function apiKeyRoutes(
     return reply.header('x-total-count', keys.length).send(keys);
   });
   /** An unknown key is 404 before any other check (docs/decisions/order-of-checks.md). */
-  const onRequest = async ({ params }: FastifyRequest) => {
-    await apiKeys.organizationOf((params as { id: string }).id);
-  };
+  const onRequest = lookUp('id', (id) => apiKeys.organizationOf(id));
   const revokeOptions = { onRequest, schema: revokeSchema };
   server.delete('/admin/api-keys/:id', revokeOptions, async ({ params, query }) => {
     const revoked = await apiKeys.revoke(params.id);

@@ -1,6 +1,7 @@
 /** `/api/conversations` (specification: Conversations). */
-import type { FastifyRequest } from 'fastify';
+
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { setNextOffset } from '../../adapters/http/response-headers.ts';
 import type { Server } from '../../adapters/http/server.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
@@ -17,10 +18,9 @@ export function conversationRoutes(
   { conversations }: { conversations: Conversations },
 ): void {
   /** Unknown conversations are 404 before the query is validated (docs/decisions/order-of-checks.md). */
-  const onRequest = async (request: FastifyRequest) => {
-    const { id } = request.params as { id: string };
-    await conversations.find(callerOf(request).organizationId, id);
-  };
+  const onRequest = lookUp('id', (id, { organizationId }) =>
+    conversations.find(organizationId, id),
+  );
   server.get('/api/conversations', { schema: listSchema }, async (request, reply) => {
     const { limit, offset, include, ...filters } = request.query;
     const { organizationId } = callerOf(request);

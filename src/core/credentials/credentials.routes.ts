@@ -1,6 +1,7 @@
 /** `/admin/organizations/:organizationId/credentials`: organizations' own credentials of providers. */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { adminRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import {
   Nothing,
@@ -97,14 +98,10 @@ export function credentialRoutes(
 }
 
 /** An unknown organization is 404 before anything else is validated (docs/decisions/order-of-checks.md). */
-function lookUpOrganization(credentials: Credentials) {
-  return async (request: FastifyRequest) => {
-    const { organizationId } = request.params as { organizationId: string };
-    await credentials.requireOrganization(organizationId);
-  };
-}
+const lookUpOrganization = (credentials: Credentials) =>
+  lookUp('organizationId', (id) => credentials.requireOrganization(id));
 
-function lookUp(credentials: Credentials) {
+function lookUpCredential(credentials: Credentials) {
   return async (request: FastifyRequest) => {
     const named = request.params as { organizationId: string; provider: string };
     await credentials.find(named.organizationId, named.provider);
@@ -163,7 +160,7 @@ function deleteCredentialRoute(server: Server, credentials: Credentials): void {
   server.delete(
     '/admin/organizations/:organizationId/credentials/:provider',
     {
-      onRequest: lookUp(credentials),
+      onRequest: lookUpCredential(credentials),
       schema: {
         tags,
         security,

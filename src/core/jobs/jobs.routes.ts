@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../../adapters/http/event-stream.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { allowNoBody } from '../../adapters/http/optional-body.ts';
 import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
@@ -224,10 +225,7 @@ export function jobRoutes(
   isStrict: boolean,
 ) {
   /** An unknown job is 404 before any other check (docs/decisions/order-of-checks.md). */
-  const onRequest = async (request: FastifyRequest) => {
-    const { jobId } = request.params as { jobId: string };
-    await jobs.find(callerOf(request).organizationId, jobId);
-  };
+  const onRequest = lookUp('jobId', (id, { organizationId }) => jobs.find(organizationId, id));
   server.get('/api/jobs', { schema: listSchema }, async (request) => {
     const { limit, offset, include, ...filters } = request.query;
     const page = { limit, offset };
@@ -273,10 +271,7 @@ export function jobRoutes(
 }
 
 function changeRoute(server: Server, jobs: Jobs) {
-  const onRequest = async (request: FastifyRequest) => {
-    const { jobId } = request.params as { jobId: string };
-    await jobs.requireChangeable(callerOf(request), jobId);
-  };
+  const onRequest = lookUp('jobId', (id, caller) => jobs.requireChangeable(caller, id));
   server.patch('/api/jobs/:jobId', { onRequest, schema: changeSchema }, (request) => {
     const { jobId } = request.params;
     return jobs.change(callerOf(request).organizationId, jobId, request.body);

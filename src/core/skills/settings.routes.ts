@@ -1,7 +1,7 @@
 /** `/api/skills/:id/config`: an organization's values of the settings that a skill declares (docs/skills.md). */
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { Nothing, Nullable, Timestamp, Words } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
@@ -94,19 +94,17 @@ export function skillSettingsRoutes(
 }
 
 /** An unknown skill is 404 and a missing scope 403 before any other check (docs/decisions/order-of-checks.md). */
-function lookUp(skills: SkillRegistry, needsScopes: boolean) {
-  return async (request: FastifyRequest) => {
-    const { organizationId } = callerOf(request);
-    const skill = skills.byId(organizationId, (request.params as { id: string }).id);
-    if (needsScopes) requireScopes(callerOf(request).scopes, skill.requiredScopes);
-  };
-}
+const lookUpSkill = (skills: SkillRegistry, needsScopes: boolean) =>
+  lookUp('id', (id, { organizationId, scopes }) => {
+    const skill = skills.byId(organizationId, id);
+    if (needsScopes) requireScopes(scopes, skill.requiredScopes);
+  });
 
 function getConfigRoute(server: Server, skills: SkillRegistry, settings: SkillSettings): void {
   server.get(
     '/api/skills/:id/config',
     {
-      onRequest: lookUp(skills, false),
+      onRequest: lookUpSkill(skills, false),
       schema: {
         tags,
         security,
@@ -129,7 +127,7 @@ function changeConfigRoute(server: Server, skills: SkillRegistry, settings: Skil
   server.put(
     '/api/skills/:id/config',
     {
-      onRequest: lookUp(skills, true),
+      onRequest: lookUpSkill(skills, true),
       schema: {
         tags,
         security,
@@ -159,7 +157,7 @@ function clearConfigRoute(server: Server, skills: SkillRegistry, settings: Skill
   server.delete(
     '/api/skills/:id/config',
     {
-      onRequest: lookUp(skills, true),
+      onRequest: lookUpSkill(skills, true),
       schema: {
         tags,
         security,

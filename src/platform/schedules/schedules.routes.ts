@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { apiRefusals, workRefusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
 import {
@@ -54,9 +55,8 @@ export function scheduledJobRoutes(server: Server, schedules: Schedules, unmatch
 const idOf = (request: FastifyRequest) => (request.params as { jobId: string }).jobId;
 
 /** Unknown scheduled jobs are 404 before any other check (docs/decisions/order-of-checks.md). */
-const requireScheduledJob = (schedules: Schedules) => async (request: FastifyRequest) => {
-  await schedules.find(callerOf(request).organizationId, idOf(request));
-};
+const requireScheduledJob = (schedules: Schedules) =>
+  lookUp('jobId', (id, { organizationId }) => schedules.find(organizationId, id));
 
 /** Refuses other methods on the path of the preview with `405`, because it is not a scheduled job. */
 const refusePreview = (unmatched: Unmatched) => async (request: FastifyRequest) => {

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { apiRefusals, workRefusals } from '../../adapters/http/refusals.ts';
 import { carries, setNextOffset } from '../../adapters/http/response-headers.ts';
 import { IncludedRefusal, Nothing, Page, Paged } from '../../adapters/http/schemas.ts';
@@ -44,9 +45,8 @@ export function triggerRoutes(
 const idOf = (request: FastifyRequest) => (request.params as { triggerId: string }).triggerId;
 
 /** Unknown triggers are 404 before their body is checked (docs/decisions/order-of-checks.md). */
-const requireTrigger = (triggers: Triggers) => async (request: FastifyRequest) => {
-  await triggers.find(callerOf(request).organizationId, idOf(request));
-};
+const requireTrigger = (triggers: Triggers) =>
+  lookUp('triggerId', (id, { organizationId }) => triggers.find(organizationId, id));
 
 function createRoute(server: Server, triggers: Triggers, publicUrl: string | null) {
   const schema = {

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { apiRefusals } from '../../adapters/http/refusals.ts';
 import { Id, Page, Paged } from '../../adapters/http/schemas.ts';
 import type { Server } from '../../adapters/http/server.ts';
@@ -111,10 +112,9 @@ function getRoute(server: Server, slices: DeliverySlices) {
 }
 
 function listOfJobRoute(server: Server, { deliveries, isStrict }: DeliverySlices) {
-  const requireJob = async (request: FastifyRequest) => {
-    const { jobId } = request.params as { jobId: string };
-    await deliveries.jobs.find(callerOf(request).organizationId, jobId);
-  };
+  const requireJob = lookUp('jobId', (id, { organizationId }) =>
+    deliveries.jobs.find(organizationId, id),
+  );
   const options = { errorHandler: unknownFirst(requireJob), schema: listOfJobSchema };
   server.get('/api/jobs/:jobId/deliveries', options, async (request) => {
     const { params, query: page } = request;

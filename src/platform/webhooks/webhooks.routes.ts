@@ -1,7 +1,8 @@
 /** `/api/agent-webhooks` (specification: Webhooks; docs/decisions/webhooks.md). */
-import type { FastifyRequest } from 'fastify';
+
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { lookUp } from '../../adapters/http/look-up.ts';
 import { apiRefusals, bodyRefusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
 import { Nothing } from '../../adapters/http/schemas.ts';
@@ -127,16 +128,10 @@ function deleteRoute(server: Server, webhooks: Webhooks) {
 
 /** A hook: `404` for an unknown webhook, and `403` for a key that may not read what its events are about. */
 export function admitReader(webhooks: Webhooks) {
-  return async (request: FastifyRequest) => {
-    const { webhookId } = request.params as { webhookId: string };
-    await webhooks.admitReader(callerOf(request), webhookId);
-  };
+  return lookUp('webhookId', (id, caller) => webhooks.admitReader(caller, id));
 }
 
 /** A hook: an unknown webhook is 404 before any other check (docs/decisions/order-of-checks.md). */
 export function requireWebhook(webhooks: Webhooks) {
-  return async (request: FastifyRequest) => {
-    const { webhookId } = request.params as { webhookId: string };
-    await webhooks.find(callerOf(request).organizationId, webhookId);
-  };
+  return lookUp('webhookId', (id, { organizationId }) => webhooks.find(organizationId, id));
 }

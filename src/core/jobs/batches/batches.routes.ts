@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../../adapters/http/authenticate.ts';
 import { IdempotencyKey, idempotencyKeyOf } from '../../../adapters/http/idempotency-key.ts';
+import { lookUp } from '../../../adapters/http/look-up.ts';
 import type { RateLimiter } from '../../../adapters/http/rate-limit.ts';
 import { apiRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
 import { RequestHits } from '../../../adapters/http/request-hits.ts';
@@ -68,10 +69,7 @@ function refuseHeaders({ headers }: FastifyRequest): void {
 
 export function batchRoutes(server: Server, batches: Batches, jobs: Jobs, limiter: RateLimiter) {
   /** An unknown batch is 404 before any other check. */
-  const onRequest = async (request: FastifyRequest) => {
-    const { batchId } = request.params as { batchId: string };
-    await batches.find(callerOf(request).organizationId, batchId);
-  };
+  const onRequest = lookUp('batchId', (id, { organizationId }) => batches.find(organizationId, id));
   createRoute(server, batches, limiter);
   const listSchema = {
     ...operation,

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../../adapters/http/authenticate.ts';
+import { lookUp } from '../../../adapters/http/look-up.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
 import { Id, MaxConcurrency, Slug } from '../../../adapters/http/schemas.ts';
 import type { Server } from '../../../adapters/http/server.ts';
@@ -52,12 +53,8 @@ function lookUpSkill(limits: QueueLimits) {
 export function gateAdminRoutes(server: Server, limits: QueueLimits) {
   const admin = { tags, security: adminSecurity };
   // What a path names is looked up before the rest of a request is judged.
-  const ofOrganization = async (request: FastifyRequest) => {
-    await limits.ofOrganization((request.params as { organizationId: string }).organizationId);
-  };
-  const ofApiKey = async (request: FastifyRequest) => {
-    await limits.requireKey((request.params as { id: string }).id);
-  };
+  const ofOrganization = lookUp('organizationId', (id) => limits.ofOrganization(id));
+  const ofApiKey = lookUp('id', (id) => limits.requireKey(id));
   server.get(
     '/admin/organizations/:organizationId/queue',
     {
@@ -143,10 +140,7 @@ export function gateAdminRoutes(server: Server, limits: QueueLimits) {
 /** Below `/api`. */
 export function agentQueueRoutes(server: Server, limits: QueueLimits) {
   const api = { tags: ['Agents'], security: [{ apiKey: [] }], params: AgentPath };
-  const onRequest = async (request: FastifyRequest) => {
-    const { agentId } = request.params as { agentId: string };
-    await limits.ofAgent(callerOf(request), agentId);
-  };
+  const onRequest = lookUp('agentId', (id, caller) => limits.ofAgent(caller, id));
   server.get(
     '/api/agents/:agentId/queue',
     {

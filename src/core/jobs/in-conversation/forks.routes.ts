@@ -1,6 +1,7 @@
 /** `POST /api/conversations/:id/fork`: a conversation that begins with messages of another one. */
-import type { FastifyRequest } from 'fastify';
+
 import { callerOf } from '../../../adapters/http/authenticate.ts';
+import { lookUp } from '../../../adapters/http/look-up.ts';
 import type { Server } from '../../../adapters/http/server.ts';
 import { userOf } from '../../../adapters/http/user-id.ts';
 import { forkSchema } from './forks.schemas.ts';
@@ -8,8 +9,7 @@ import type { Forks } from './forks.ts';
 
 export function forkRoutes(server: Server, forks: Forks): void {
   /** An unknown conversation is 404 before the body is validated (docs/decisions/order-of-checks.md). */
-  const onRequest = (request: FastifyRequest) =>
-    forks.requireForkable(callerOf(request), (request.params as { id: string }).id);
+  const onRequest = lookUp('id', (id, caller) => forks.requireForkable(caller, id));
   const options = { onRequest, schema: forkSchema };
   server.post('/api/conversations/:id/fork', options, async (request, reply) => {
     const { before } = request.body;

@@ -1,6 +1,6 @@
 /** `/admin/organizations/:organizationId/weight`: how many slots an organization gets beside others. */
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { lookUp } from '../../../adapters/http/look-up.ts';
 import { adminRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
 import { Slug } from '../../../adapters/http/schemas.ts';
 import type { Server } from '../../../adapters/http/server.ts';
@@ -30,9 +30,7 @@ const Weight = Type.Object(
 );
 
 export function weightRoutes(server: Server, weights: Weights) {
-  const onRequest = async (request: FastifyRequest) => {
-    await weights.find((request.params as { organizationId: string }).organizationId);
-  };
+  const onRequest = lookUp('organizationId', (id) => weights.find(id));
   const getSchema = {
     ...operation,
     operationId: 'getOrganizationWeight',

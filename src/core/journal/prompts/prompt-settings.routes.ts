@@ -1,6 +1,6 @@
 /** `/admin/organizations/:organizationId/prompts`: whether the prompts of an organization are kept, how long and how many. */
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { lookUp } from '../../../adapters/http/look-up.ts';
 import { adminRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
 import { Nullable, Slug, Words } from '../../../adapters/http/schemas.ts';
 import type { Server } from '../../../adapters/http/server.ts';
@@ -64,9 +64,7 @@ const PromptSettingsBody = Type.Object(
 );
 
 export function promptSettingsRoutes(server: Server, prompts: PromptSettings) {
-  const onRequest = async (request: FastifyRequest) => {
-    await prompts.find((request.params as { organizationId: string }).organizationId);
-  };
+  const onRequest = lookUp('organizationId', (id) => prompts.find(id));
   const getSchema = {
     ...operation,
     operationId: 'getOrganizationPrompts',

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf, sessionIdOf } from '../../../adapters/http/authenticate.ts';
+import { lookUp } from '../../../adapters/http/look-up.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../../../adapters/http/refusals.ts';
 import { Nothing, Page, Paged } from '../../../adapters/http/schemas.ts';
 import type { Server } from '../../../adapters/http/server.ts';
@@ -25,11 +26,8 @@ export function accountRoutes(server: Server, accounts: Accounts, address: Brows
 }
 
 /** A hook: an unknown server is 404 and a missing scope 403 before any other check. */
-function lookUp(accounts: Accounts) {
-  return async (request: FastifyRequest) => {
-    await accounts.require(callerOf(request), (request.params as { server: string }).server);
-  };
-}
+const lookUpServer = (accounts: Accounts) =>
+  lookUp('server', (server, caller) => accounts.require(caller, server));
 
 function readRoutes(server: Server, accounts: Accounts): void {
   const listSchema = {
@@ -51,13 +49,13 @@ function readRoutes(server: Server, accounts: Accounts): void {
   };
   server.get(
     '/api/accounts/:server',
-    { onRequest: lookUp(accounts), schema: getSchema },
+    { onRequest: lookUpServer(accounts), schema: getSchema },
     (request) => accounts.find(callerOf(request), request.params.server),
   );
 }
 
 function connectRoutes(server: Server, accounts: Accounts, address: BrowserAddress): void {
-  const onRequest = lookUp(accounts);
+  const onRequest = lookUpServer(accounts);
   const beginSchema = {
     ...operation,
     operationId: 'beginAuthorization',
@@ -141,9 +139,7 @@ const NameParams = Type.Object({
 
 /** `/admin/mcp-servers/:name/accounts`: the connected accounts, for the operator. */
 export function accountAdminRoutes(server: Server, accounts: Accounts): void {
-  const onRequest = async ({ params }: FastifyRequest) => {
-    await accounts.sourceNamed((params as { name: string }).name);
-  };
+  const onRequest = lookUp('name', (name) => accounts.sourceNamed(name));
   const listSchema = {
     ...adminOperation,
     operationId: 'listMcpServerAccounts',
