@@ -161,11 +161,15 @@ export function encryptValue(
   );
 }
 
-/** The decrypted text, or a sentence that says why `thing`, such as `API key for acme`, cannot be decrypted. */
+/**
+ * The decrypted text, or a sentence that says why `thing`, such as `API key for acme`, cannot be decrypted. `otherKey` ends the
+ * sentence where the key was another one.
+ */
 export function decryptValue(
   cipher: Cipher | null,
   { text, context }: SealedValue,
   thing: string,
+  otherKey = 'it was stored under another ENCRYPTION_KEY; store it again',
 ): { readonly value: string } | { readonly fault: string } {
   const stored = `The stored ${thing} cannot be decrypted`;
   if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
@@ -173,6 +177,6 @@ export function decryptValue(
     return { value: cipher.decrypt(text, context) };
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error;
-    return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
+    return { fault: `${stored}: ${otherKey}` };
   }
 }

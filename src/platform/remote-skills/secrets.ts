@@ -1,6 +1,10 @@
 /** The secrets of remote sources, which are stored encrypted and decrypted only for calls. */
-import { encryptValue, sourceContext } from '../../adapters/database/sealed-values.ts';
-import { type Cipher, DecryptionError } from '../../kernel/encryption.ts';
+import {
+  decryptValue,
+  encryptValue,
+  sourceContext,
+} from '../../adapters/database/sealed-values.ts';
+import type { Cipher } from '../../kernel/encryption.ts';
 import { isObject, type Json } from '../../kernel/json.ts';
 import { organizationsOfSource } from './organizations.ts';
 import { secretsInArgs, secretsInUrl } from './recognize-secrets.ts';
@@ -33,16 +37,16 @@ export function openSource(
 
 function openSecrets(cipher: Cipher | null, row: SourceRow): Json {
   if (row.secrets === null) return {};
-  const stored = `The stored credentials of ${row.name} cannot be decrypted`;
-  const code = 'missing_credentials';
-  if (cipher === null) throw new RemoteFault(`${stored}: ENCRYPTION_KEY is not set`, { code });
-  try {
-    return JSON.parse(cipher.decrypt(row.secrets, sourceContext(row))) as Json;
-  } catch (error) {
-    if (!(error instanceof DecryptionError)) throw error;
-    const why = 'they were stored under another ENCRYPTION_KEY; store them again';
-    throw new RemoteFault(`${stored}: ${why}`, { code });
-  }
+  const sealed = { text: row.secrets, context: sourceContext(row) };
+  const otherKey = 'they were stored under another ENCRYPTION_KEY; store them again';
+  return openJson(cipher, sealed, `credentials of ${row.name}`, otherKey);
+}
+
+/** What was stored as encrypted JSON. Throws RemoteFault where it cannot be decrypted. */
+export function openJson<T>(...given: Parameters<typeof decryptValue>): T {
+  const opened = decryptValue(...given);
+  if ('value' in opened) return JSON.parse(opened.value) as T;
+  throw new RemoteFault(opened.fault, { code: 'missing_credentials' });
 }
 
 /** Characters of a secret that is kept out of texts. */

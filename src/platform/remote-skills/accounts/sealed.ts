@@ -4,9 +4,9 @@ import {
   authorizationContext,
   oauthClientContext,
 } from '../../../adapters/database/sealed-values.ts';
-import { type Cipher, DecryptionError } from '../../../kernel/encryption.ts';
+import type { Cipher } from '../../../kernel/encryption.ts';
 import { PlatformError } from '../../../kernel/errors.ts';
-import { RemoteFault } from '../remote-kind.ts';
+import { openJson } from '../secrets.ts';
 import type { AccountKey, AccountRow, AuthorizationRow, ClientRow } from './accounts.store.ts';
 import type { OauthClientInformation, Tokens } from './oauth-client.ts';
 import type { TokenSource } from './oauth-discovery.ts';
@@ -88,15 +88,7 @@ export function openClient(cipher: Cipher | null, row: ClientRow): OauthClientIn
   return opened(cipher, row.client, oauthClientContext(row));
 }
 
-function opened<T>(cipher: Cipher | null, sealed: string, context: string): T {
-  const stored = 'The stored authorization cannot be decrypted';
-  const code = 'missing_credentials';
-  if (cipher === null) throw new RemoteFault(`${stored}: ENCRYPTION_KEY is not set`, { code });
-  try {
-    return JSON.parse(cipher.decrypt(sealed, context)) as T;
-  } catch (error) {
-    if (!(error instanceof DecryptionError)) throw error;
-    const why = 'it was stored under another ENCRYPTION_KEY; connect the account again';
-    throw new RemoteFault(`${stored}: ${why}`, { code });
-  }
+function opened<T>(cipher: Cipher | null, text: string, context: string): T {
+  const otherKey = 'it was stored under another ENCRYPTION_KEY; connect the account again';
+  return openJson(cipher, { text, context }, 'authorization', otherKey);
 }
