@@ -9,6 +9,7 @@ import { openPostgres } from '../src/adapters/database/postgres.ts';
 import { composeAgents } from '../src/apps/composition/agents.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { createLogger } from '../src/kernel/log.ts';
+import { contextOf } from '../test/support/context.ts';
 import { rememberMany } from './memories.ts';
 
 /** How much there is; the rest is in proportion. */
@@ -261,6 +262,6 @@ const others: Fill = async (db, { jobs: count }) => {
 };
 
 async function memories(database: Database, count: number): Promise<void> {
-  const { memories: verbs } = composeAgents({ database, clock: systemClock });
+  const { memories: verbs } = composeAgents(contextOf({ database, clock: systemClock }));
   await rememberMany(database, verbs, { organizationId: large, agentId: agentOfMemories }, count);
 }

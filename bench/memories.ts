@@ -12,6 +12,7 @@ import type { Memories } from '../src/core/memories/memories.ts';
 import { newMemory } from '../src/core/memories/record.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { createLogger } from '../src/kernel/log.ts';
+import { contextOf } from '../test/support/context.ts';
 import { type Figure, round } from './figures.ts';
 import { pace, percentile } from './load.ts';
 import { type Server, startServer, temporaryDirectory } from './server.ts';
@@ -86,7 +87,7 @@ async function storeMemories(dataDir: string, count: number): Promise<void> {
 }
 
 async function fill(database: Database, count: number): Promise<void> {
-  const { memories } = composeAgents({ database, clock: systemClock });
+  const { memories } = composeAgents(contextOf({ database, clock: systemClock }));
   await rememberMany(database, memories, agent, count);
 }
 

@@ -11,6 +11,7 @@ import { RunMemories } from '../src/core/memories/run-memory.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { newId } from '../src/kernel/ids.ts';
 import { createLogger } from '../src/kernel/log.ts';
+import { contextOf } from '../test/support/context.ts';
 import { anyWriter } from '../test/support/writers.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { type Figure, round } from './figures.ts';
@@ -65,9 +66,9 @@ export function measureMemorySearches(count: number): Promise<Figure[]> {
 
 async function measureOn(database: Database, name: string, count: number): Promise<Figure[]> {
   const base = { database, clock: systemClock };
-  const { agents, memories } = composeAgents(base);
+  const { agents, memories } = composeAgents(contextOf(base));
   const log = createLogger('silent');
-  const runMemories = new RunMemories({ ...base, log }, memories, agents);
+  const runMemories = new RunMemories(contextOf({ ...base, log }), memories, agents);
   await database.write((tx) => agents.createDefault(tx, organizationId, 0));
   const some = Array.from({ length: agentsCount }, (_, i) => `agent-${i}`);
   for (const id of [one, ...some]) await agents.create(anyWriter(organizationId), { id });

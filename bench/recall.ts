@@ -10,6 +10,7 @@ import { composeAgents } from '../src/apps/composition/agents.ts';
 import type { Memories } from '../src/core/memories/memories.ts';
 import { newMemory } from '../src/core/memories/record.ts';
 import { systemClock } from '../src/kernel/clock.ts';
+import { contextOf } from '../test/support/context.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { type Figure, round } from './figures.ts';
 import { texts } from './recall-texts.ts';
@@ -32,7 +33,7 @@ export function measureRecall(): Promise<Figure[]> {
 }
 
 async function measureOn(database: Database, name: string): Promise<Figure[]> {
-  const { agents, memories } = composeAgents({ database, clock: systemClock });
+  const { agents, memories } = composeAgents(contextOf({ database, clock: systemClock }));
   await database.write((tx) => agents.createDefault(tx, agent.organizationId, 0));
   const questions = questionsOf();
   const remembered = [...questions.map(({ memory }) => memory), ...distractors(questions.length)]

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { composeAgents } from '../../src/apps/composition/agents.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { anyWriter } from '../support/writers.ts';
@@ -11,7 +12,7 @@ describe.each(await engines())('versions of an agent on $name', (engine) => {
   async function world() {
     const clock = manualClock();
     const database = await engine.emptied();
-    const { agents, agentVersions } = composeAgents({ database, clock });
+    const { agents, agentVersions } = composeAgents(contextOf({ database, clock }));
     await database.write((tx) => agents.createDefault(tx, 'default', clock.now()));
     return { clock, database, agents, versions: agentVersions };
   }

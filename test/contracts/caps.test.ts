@@ -20,7 +20,9 @@ describe.each(await engines())('on $name', (engine) => {
   test('of 20 agents created at once, only the allowed number is created', async () => {
     const database = await engine.emptied();
     const clock = manualClock();
-    const { agents } = composeAgents({ database, clock }, { agentsMax: 8 });
+    const { agents } = composeAgents(
+      contextOf({ database, clock, config: readConfig({ AGENTS_MAX: '8' }) }),
+    );
     await new ApiKeys(contextOf({ database, clock }), agents).issue({
       client_name: 'a',
       scopes: ['*'],
@@ -40,7 +42,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('a revoked API key makes room for another', async () => {
     const database = await engine.emptied();
     const clock = manualClock();
-    const { agents } = composeAgents({ database, clock });
+    const { agents } = composeAgents(contextOf({ database, clock }));
     const keys = new ApiKeys(
       contextOf({ database, clock, config: readConfig({ API_KEYS_MAX: '2' }) }),
       agents,

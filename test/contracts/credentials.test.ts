@@ -57,7 +57,7 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await place.open();
     const other = engine.name === 'SQLite' ? database : await place.open();
     const key = randomBytes(32);
-    const { agents } = composeAgents({ database, clock });
+    const { agents } = composeAgents(contextOf({ database, clock }));
     const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
     for (const organization_id of ['acme', 'globex']) {
       await apiKeys.issue({ client_name: 'a client', scopes: ['*'], organization_id });

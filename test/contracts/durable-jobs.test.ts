@@ -7,6 +7,7 @@ import { wokenAt } from '../../src/core/jobs/turns/waiting.store.ts';
 import { countUnendedOf } from '../../src/core/jobs/unended-jobs.store.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { expectConsistent } from '../support/consistency.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, waitEndsOf } from '../support/jobs-world.ts';
 
@@ -274,7 +275,7 @@ describe.each(await engines())('on $name', (engine) => {
     const without = await jobsWorld(engine, { database, clock });
     const skill = { category: 'test', name: 'leaving', version: 'v1.0' };
     const texts = { displayName: '', description: '', parameters: {}, output: {} };
-    await new SkillRegistry({ database, clock }).register([{ ...skill, ...texts }]);
+    await new SkillRegistry(contextOf({ database, clock })).register([{ ...skill, ...texts }]);
     await skills.refresh();
     const { id } = await world.submit({ skill });
     await world.attempt(id, waiting, async () => {

@@ -151,13 +151,18 @@ describe.each(await engines())('on $name', (engine) => {
       await database.write(async (tx) =>
         keepProgress(tx, user, await beginProgress(tx, user), await endOfOutbox(tx)),
       );
-      const dying = new UserData({ ...context, database: dyingAfter(database, last) }, slices);
+      const dying = new UserData(
+        contextOf({ ...context, database: dyingAfter(database, last) }),
+        slices,
+      );
       isDone = await dying.erase(user).then(
         ({ done }) => done,
         () => false,
       );
 
-      expect(await new UserData(context, slices).erase(user)).toMatchObject({ done: true });
+      expect(await new UserData(contextOf(context), slices).erase(user)).toMatchObject({
+        done: true,
+      });
 
       expect(await left(database)).toEqual([]);
     }
@@ -173,7 +178,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
       await world.attempt(id, completed('alice'));
       const context = { database, clock, log: createLogger('silent'), writer: 'a test' };
-      const userData = new UserData(context, {
+      const userData = new UserData(contextOf(context), {
         ...{ memories, jobs: world.jobs },
         files: filesOf(database, clock),
       });
@@ -233,14 +238,11 @@ describe.each(await engines())('on $name', (engine) => {
     };
     const log = createLogger('silent');
 
-    const userData = new UserData(
-      { database, clock, log, writer: 'a test' },
-      {
-        memories: Object.create(memories, { eraseUser: { value: eraseMemories } }),
-        files: filesOf(database, clock),
-        jobs: world.jobs,
-      },
-    );
+    const userData = new UserData(contextOf({ database, clock, log, writer: 'a test' }), {
+      memories: Object.create(memories, { eraseUser: { value: eraseMemories } }),
+      files: filesOf(database, clock),
+      jobs: world.jobs,
+    });
     const erased = await userData.erase(user);
 
     expect(erased).toMatchObject({ done: true, jobs: 1 });

@@ -21,7 +21,7 @@ async function registerNew(world: JobsWorld, loaded: readonly (typeof newSkill)[
       .list('default')
       .map(({ category, version, name }) => `${category}/${version}/${name}`),
   );
-  await new SkillRegistry(world).register(
+  await new SkillRegistry(world.context).register(
     loaded.map((one) => ({ ...one, displayName: '', description: '', parameters: {}, output: {} })),
     elsewhere,
   );

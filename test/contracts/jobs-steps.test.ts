@@ -5,6 +5,7 @@ import { OpenClaim } from '../../src/core/journal/claim-writes.ts';
 import { findUseOfTool, insertSteps, listSteps } from '../../src/core/journal/step-queries.ts';
 import { activeStep } from '../../src/core/journal/step-rows.ts';
 import { jobsOnRecord } from '../../src/core/journal/taken-over.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 
@@ -97,7 +98,7 @@ describe.each(await engines())('on $name', (engine) => {
         },
       },
     });
-    const claim = new OpenClaim({ database: doubtful, clock }, job);
+    const claim = new OpenClaim(contextOf({ database: doubtful, clock }), job);
     claim.isHeld = async () => true;
     const failure = (n: number) => ({
       ...activeStep(job, {

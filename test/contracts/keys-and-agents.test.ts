@@ -8,6 +8,7 @@ import { reachableMax } from '../../src/core/agents/called-agents.ts';
 import type { KnownSkills } from '../../src/core/agents/covered.ts';
 import { clockSkewMs } from '../../src/core/agents/removed-agents.ts';
 import { ApiKeys } from '../../src/core/api-keys/api-keys.ts';
+import { readConfig } from '../../src/core/config/config.ts';
 import { limitOfAgent, limitOfKey } from '../../src/core/limits/limit-names.ts';
 import type { SkillFacts } from '../../src/core/skills/fields.ts';
 import { type SkillLookup, SkillRegistry } from '../../src/core/skills/registry.ts';
@@ -40,7 +41,7 @@ describe.each(await engines())('on $name', (engine) => {
       const place = await engine.emptiedPlace();
       const database = await place.open();
       const other = engine.name === 'SQLite' ? database : await place.open();
-      const { agents } = composeAgents({ database, clock });
+      const { agents } = composeAgents(contextOf({ database, clock }));
       return {
         clock,
         database,
@@ -61,8 +62,8 @@ describe.each(await engines())('on $name', (engine) => {
     test('that another process has created with a limit has it before its first job, and so has an agent', async () => {
       const { database, clock } = await keys();
       const [{ agents: here }, { agents: there }] = [
-        composeAgents({ database, clock }),
-        composeAgents({ database, clock }),
+        composeAgents(contextOf({ database, clock })),
+        composeAgents(contextOf({ database, clock })),
       ];
       const keysOf = (agents: typeof here) => new ApiKeys(contextOf({ database, clock }), agents);
       const issued = await keysOf(there).issue({ ...request, max_concurrency: 2 });
@@ -79,7 +80,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('is not made where its limit is not recorded', async () => {
       const { database, clock } = await keys();
-      const { agents } = composeAgents({ database, clock });
+      const { agents } = composeAgents(contextOf({ database, clock }));
       agents.limits.setWithin = () => Promise.reject(new Error('no limit'));
       const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
 
@@ -171,7 +172,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('makes its organization with an agent default; fifty at once make it once', async () => {
       const { apiKeys, elsewhere, database, clock } = await keys();
-      const { agents } = composeAgents({ database, clock });
+      const { agents } = composeAgents(contextOf({ database, clock }));
 
       await Promise.all(
         Array.from({ length: 50 }, (_, i) =>
@@ -191,7 +192,7 @@ describe.each(await engines())('on $name', (engine) => {
     async function agentsOf(organization = 'default') {
       const clock = manualClock();
       const database = await engine.emptied();
-      const { agents } = composeAgents({ database, clock });
+      const { agents } = composeAgents(contextOf({ database, clock }));
       await recordEvents(database, organization);
       await database.write((tx) => agents.createDefault(tx, organization, clock.now()));
       return { clock, database, agents };
@@ -285,7 +286,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('that is paused here is paused here at once, and within a second elsewhere', async () => {
       const { agents, database, clock } = await agentsOf();
-      const { agents: elsewhere } = composeAgents({ database, clock });
+      const { agents: elsewhere } = composeAgents(contextOf({ database, clock }));
       expect(await agents.stateOf('default', 'default')).toEqual({
         status: 'active',
         priority: null,
@@ -336,7 +337,9 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('has no settings that its model, or the model of all agents, is known not to take', async () => {
       const { database, clock } = await agentsOf();
-      const { agents } = composeAgents({ database, clock }, { defaultModel: 'openai/o3' });
+      const { agents } = composeAgents(
+        contextOf({ database, clock, config: { ...readConfig({}), defaultModel: 'openai/o3' } }),
+      );
       const refused = (field: string) => ({
         code: 'validation_error',
         extras: { details: [{ field }] },
@@ -410,7 +413,7 @@ describe.each(await engines())('on $name', (engine) => {
             return [];
           },
         };
-        const { agents } = composeAgents({ database, clock, skills });
+        const { agents } = composeAgents(contextOf({ database, clock }), { skills });
         const rows = Array.from({ length }, (_, i) => ({
           ...emptyAgent('default', `agent-${i}`, clock.now()),
           skills: '["web/*"]',
@@ -449,7 +452,7 @@ describe.each(await engines())('on $name', (engine) => {
       /** Agents of two processes. The second deletes the agent `bob` before each of the next writes of the first. */
       async function withRemovals(removals: number) {
         const database = await engine.emptied();
-        const { agents: others } = composeAgents({ database, clock: systemClock });
+        const { agents: others } = composeAgents(contextOf({ database, clock: systemClock }));
         let left = removals;
         const write: Database['write'] = async (unit) => {
           if (left > 0) {
@@ -466,10 +469,9 @@ describe.each(await engines())('on $name', (engine) => {
           return database.write(unit);
         };
         await others.create(anyWriter(), { id: 'bob' });
-        const { agents } = composeAgents({
-          database: { ...database, write },
-          clock: systemClock,
-        });
+        const { agents } = composeAgents(
+          contextOf({ database: { ...database, write }, clock: systemClock }),
+        );
         return { agents, database };
       }
 
@@ -512,7 +514,7 @@ describe.each(await engines())('on $name', (engine) => {
     async function registry() {
       const clock = manualClock();
       const database = await engine.emptied();
-      return { clock, database, skills: new SkillRegistry({ database, clock }) };
+      return { clock, database, skills: new SkillRegistry(contextOf({ database, clock })) };
     }
 
     test('keeps the id of a skill over restarts, changes and absences', async () => {
@@ -525,7 +527,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(skills.findActive('default', 'text', 'v1.0', 'a')).toBeUndefined();
       expect(skills.definition('default', 'text', 'v1.0', 'a')).toBeUndefined();
       clock.advance(1_000);
-      const restarted = new SkillRegistry({ database, clock });
+      const restarted = new SkillRegistry(contextOf({ database, clock }));
       await restarted.register([facts('a', { description: 'new' }), facts('b')]);
 
       expect(restarted.active('default', 'text', 'v1.0', 'a')).toMatchObject({
@@ -623,7 +625,7 @@ describe.each(await engines())('on $name', (engine) => {
     test('registers the same skills from several processes that start at the same moment', async () => {
       const { database, clock } = await registry();
       const many = Array.from({ length: 20 }, (_, i) => facts(`skill-${i}`));
-      const registries = [1, 2, 3].map(() => new SkillRegistry({ database, clock }));
+      const registries = [1, 2, 3].map(() => new SkillRegistry(contextOf({ database, clock })));
 
       await Promise.all(registries.map((one) => one.register(many)));
 

@@ -7,6 +7,7 @@ import { Profiles } from '../../src/core/memories/profiles.ts';
 import { newMemory } from '../../src/core/memories/record.ts';
 import { RunMemories } from '../../src/core/memories/run-memory.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { contextOf } from '../support/context.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
@@ -18,14 +19,14 @@ const page = { limit: 50, offset: 0 };
 async function world(engine: Engine) {
   const database = await (await engine.emptiedPlace()).open();
   const clock = manualClock();
-  const { agents, memories } = composeAgents({ database, clock });
+  const { agents, memories } = composeAgents(contextOf({ database, clock }));
   const existing = await agents.list('default', page);
   if (existing.total === 0) {
     await database.write((tx) => agents.createDefault(tx, 'default', 0));
     await agents.create(anyWriter(), { id: 'support' });
   }
   const log = createLogger('silent');
-  const runMemories = new RunMemories({ database, clock, log }, memories, agents);
+  const runMemories = new RunMemories(contextOf({ database, clock, log }), memories, agents);
   const runFor = (userId: string | null) =>
     runMemories.begin({
       ...own,
@@ -409,7 +410,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('of two runs at once that change a profile none loses its change, and a full one leaves memories', async () => {
     const all = await world(engine);
     await all.agents.update(anyWriter(), 'support', { profile: { max_bytes: 200 } });
-    const profiles = new Profiles(all, all.agents);
+    const profiles = new Profiles(contextOf(all), all.agents);
     const ofAlice = { ...own, userId: 'alice' };
     await profiles.put(ofAlice, 'Name: Alice\nCity: Basel', undefined);
     const model = { step: 1, isModel: true, changes: null };
@@ -447,7 +448,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a profile change that is repeated or undone is as the run has it', async () => {
     const all = await world(engine);
-    const profiles = new Profiles(all, all.agents);
+    const profiles = new Profiles(contextOf(all), all.agents);
     const ofAlice = { ...own, userId: 'alice' };
     await profiles.put(ofAlice, 'Likes: tea', undefined);
     const noted = new PartChanges(null);
@@ -471,7 +472,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a profile is erased with its user, and no other user has it', async () => {
     const all = await world(engine);
-    const profiles = new Profiles(all, all.agents);
+    const profiles = new Profiles(contextOf(all), all.agents);
     await profiles.put({ ...own, userId: 'alice' }, 'Likes: tea', undefined);
     await profiles.put({ ...own, userId: 'bob' }, 'Likes: beer', undefined);
 

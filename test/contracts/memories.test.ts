@@ -14,6 +14,7 @@ import { findAmong } from '../../src/core/memories/relevance.ts';
 import { anyOf, countMatches, newestMatches } from '../../src/core/memories/search.store.ts';
 import { columnsOfWords, indexedTerms, wordTerm } from '../../src/core/memories/terms.ts';
 import { readWords } from '../../src/core/memories/words.ts';
+import { contextOf } from '../support/context.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
@@ -34,7 +35,7 @@ async function world(engine: Engine) {
 
 async function worldOn(database: Database, place?: { open(): Promise<Database> }) {
   const clock = manualClock();
-  const { agents, memories } = composeAgents({ database, clock });
+  const { agents, memories } = composeAgents(contextOf({ database, clock }));
   const existing = await agents.list('default', page);
   if (existing.total === 0) {
     for (const { organizationId, agentId } of [ada, bob, elsewhere]) {

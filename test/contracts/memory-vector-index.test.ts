@@ -10,6 +10,7 @@ import { Embedder } from '../../src/core/embeddings/embedder.ts';
 import { MemoryVectors } from '../../src/core/memories/embed-memories.ts';
 import { VectorIndex } from '../../src/core/memories/vector-index.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -40,7 +41,7 @@ async function world(database: Database) {
     return { vectors: call.texts.map(vectorOf), usage: { prompt: 3, completion: 0 } };
   };
   const embedder = new Embedder(
-    { database, clock, log },
+    contextOf({ database, clock, log }),
     {
       name: 'local/angles',
       embeddings: { embed } as Embeddings,
@@ -49,10 +50,10 @@ async function world(database: Database) {
     },
     () => {},
   );
-  const index = new VectorIndex({ database, clock, log }, 0);
+  const index = new VectorIndex(contextOf({ database, clock, log }), 0);
   const base = { database, clock, log };
-  const vectors = new MemoryVectors(base, { embedder, index }, 'test');
-  const { agents, memories } = composeAgents({ database, clock });
+  const vectors = new MemoryVectors(contextOf(base), { embedder, index }, 'test');
+  const { agents, memories } = composeAgents(contextOf({ database, clock }));
   await database.write((tx) => agents.createDefault(tx, 'default', 0));
   return {
     memories,

@@ -6,7 +6,7 @@ import type { Credentials } from '../../src/core/credentials/credentials.ts';
 import { Embedder } from '../../src/core/embeddings/embedder.ts';
 import { endLostCalls } from '../../src/core/usage/embedding-calls.ts';
 import { reserve } from '../../src/core/usage/reservations.ts';
-import { createLogger } from '../../src/kernel/log.ts';
+import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
 import { own, vectorsWorld } from '../support/vectors-world.ts';
 import { anyWriter } from '../support/writers.ts';
@@ -25,7 +25,7 @@ describe.each(await engines())('on $name', (engine) => {
       return { vectors, usage: { prompt: 3, completion: 0 } };
     };
     const embedder = new Embedder(
-      { database, clock, log: createLogger('silent') },
+      contextOf({ database, clock }),
       {
         name: 'local/small',
         embeddings: { embed } as Embeddings,

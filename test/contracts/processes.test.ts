@@ -208,11 +208,11 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a skill of several processes', () => {
     test('that a process has just loaded is active at once', async () => {
       const [database, clock] = [await engine.emptied(), manualClock()];
-      const old = new SkillRegistry({ database, clock });
+      const old = new SkillRegistry(contextOf({ database, clock }));
       await old.register([]);
       const asOf = clock.now();
       clock.advance(1);
-      await new SkillRegistry({ database, clock }).register([fact('new')]);
+      await new SkillRegistry(contextOf({ database, clock })).register([fact('new')]);
 
       await old.confirm([], new Set(), asOf);
 
@@ -221,9 +221,9 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('is inactive only when no live process has it', async () => {
       const [database, clock] = [await engine.emptied(), manualClock()];
-      const old = new SkillRegistry({ database, clock });
+      const old = new SkillRegistry(contextOf({ database, clock }));
       await old.register([fact('old'), fact('both')]);
-      const next = new SkillRegistry({ database, clock });
+      const next = new SkillRegistry(contextOf({ database, clock }));
 
       await next.register(
         [fact('both'), fact('new')],
@@ -238,9 +238,9 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('has the definition of the process that started last, which the others do not replace', async () => {
       const [database, clock] = [await engine.emptied(), manualClock()];
-      const old = new SkillRegistry({ database, clock });
+      const old = new SkillRegistry(contextOf({ database, clock }));
       await old.register([fact('echo', 'as it was')]);
-      await new SkillRegistry({ database, clock }).register([fact('echo', 'as it is')]);
+      await new SkillRegistry(contextOf({ database, clock })).register([fact('echo', 'as it is')]);
 
       await old.confirm([fact('echo', 'as it was')], new Set(), clock.now());
 
@@ -250,8 +250,8 @@ describe.each(await engines())('on $name', (engine) => {
     test('is changed for all of them within a look', async () => {
       const [database, clock] = [await engine.emptied(), manualClock()];
       const [one, other] = [
-        new SkillRegistry({ database, clock }),
-        new SkillRegistry({ database, clock }),
+        new SkillRegistry(contextOf({ database, clock })),
+        new SkillRegistry(contextOf({ database, clock })),
       ];
       await one.register([fact('echo')]);
       await other.refresh();

@@ -41,7 +41,7 @@ describe.each(await engines())('on $name', (engine) => {
     const warn = (fields: unknown) => void warnings.push(fields);
     const log = Object.assign(createLogger('silent'), { warn });
     const recorderOn = (on: Database) => new Recorder(contextOf({ database: on, clock, log }));
-    const skills = Object.assign(new SkillRegistry({ database, clock }), {
+    const skills = Object.assign(new SkillRegistry(contextOf({ database, clock })), {
       registered: () => undefined as never,
     });
     const statistics = new Statistics(contextOf({ database, clock }), skills);

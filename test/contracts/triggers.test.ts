@@ -56,9 +56,9 @@ const skill = (name: string) => ({
 
 /** One process: its verbs on a database. */
 async function processOn(database: Database, clock: ManualClock) {
-  const { agents } = composeAgents({ database, clock });
+  const { agents } = composeAgents(contextOf({ database, clock }));
   const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
-  const skills = new SkillRegistry({ database, clock });
+  const skills = new SkillRegistry(contextOf({ database, clock }));
   await skills.register([
     skill('echo'),
     { ...skill('vault'), requiredScopes: ['vault'] },
@@ -79,7 +79,7 @@ async function processOn(database: Database, clock: ManualClock) {
   const admission = new Admission(context, { skills, apiKeys, unconfirmed, places }, worker);
   const acceptor = new Acceptor(context, admission, {} as Settler, new Map());
   const files = new Files(context, null);
-  const conversations = new Conversations({ database }, files);
+  const conversations = new Conversations(contextOf({ database }), files);
   const execution = new Execution(context, { skills, agents, conversations, acceptor, files });
   const secrets = new SigningSecrets(database, new Cipher(Buffer.alloc(32, 1)), () => true);
   const runEvents = new RunEvents(context, waitEnds);

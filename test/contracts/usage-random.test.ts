@@ -147,17 +147,14 @@ async function play(
 ): Promise<void> {
   const clock = manualClock(start);
   const isThere = { find: async () => {}, lock: async () => {} };
-  const limits = new Budgets(
-    { database, clock },
-    {
-      agents: isThere,
-      scheduledJobs: isThere,
-      apiKeys: new ApiKeys(
-        contextOf({ database, clock }),
-        composeAgents({ database, clock }).agents,
-      ),
-    },
-  );
+  const limits = new Budgets(contextOf({ database, clock }), {
+    agents: isThere,
+    scheduledJobs: isThere,
+    apiKeys: new ApiKeys(
+      contextOf({ database, clock }),
+      composeAgents(contextOf({ database, clock })).agents,
+    ),
+  });
   const budgets = new Map(ownersAll.map((owner, i) => [owner, limitsOf[i] as Limits]));
   for (const [owner, one] of budgets) {
     await limits.put(

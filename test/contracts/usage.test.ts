@@ -46,10 +46,13 @@ function worldOn(database: Database) {
   const owners: OwnerLookups = {
     agents: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
     scheduledJobs: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
-    apiKeys: new ApiKeys(contextOf({ database, clock }), composeAgents({ database, clock }).agents),
+    apiKeys: new ApiKeys(
+      contextOf({ database, clock }),
+      composeAgents(contextOf({ database, clock })).agents,
+    ),
   };
-  const budgets = new Budgets({ database, clock }, owners);
-  const usage = new UsageLedger({ database, clock });
+  const budgets = new Budgets(contextOf({ database, clock }), owners);
+  const usage = new UsageLedger(contextOf({ database, clock }));
   const wanted = (fields: Partial<ReservationRequest> = {}): ReservationRequest => ({
     organizationId,
     owners: [support],

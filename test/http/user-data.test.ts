@@ -203,7 +203,7 @@ test('the data of a user are erased from every table, and the rows of its jobs s
 /** What an erasure works with, on the platform's database; its clock jumps 20 s when it has been read so often. */
 function erasureLateAfter(reads: number, { organization }: Tenant) {
   const { database } = platform;
-  const { memories } = composeAgents({ database, clock: systemClock });
+  const { memories } = composeAgents(contextOf({ database, clock: systemClock }));
   let left = Infinity;
   const clock = {
     ...systemClock,
@@ -230,7 +230,7 @@ function erasureLateAfter(reads: number, { organization }: Tenant) {
     erase: (changed: Partial<typeof deps> = {}) => {
       left = reads;
       const used = { ...deps, ...changed };
-      return new UserData(used, used).erase(user);
+      return new UserData(contextOf(used), used).erase(user);
     },
   };
 }

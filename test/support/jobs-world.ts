@@ -206,10 +206,10 @@ export async function jobsWorld(
   const base = contextOf({ config, database, queue, clock, observers });
   const { agents, memories } = composeAgents(base);
   const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
-  const skills = new SkillRegistry({ database, clock });
+  const skills = new SkillRegistry(base);
   const skillSettings = new SkillSettings(base, null);
   const files = new Files(base, null);
-  const conversations = new Conversations({ database }, files);
+  const conversations = new Conversations(base, files);
   const credentials = new Credentials(base, null);
   const thinking = composeThinking(
     base,

@@ -240,7 +240,10 @@ function sorted(uses: Map<string, Use>): [string, Use][] {
 
 /** What clients see of a job, of a conversation and of its messages adds up. */
 async function expectShown(database: Database, { jobs, conversations, messages }: Ledger) {
-  const shown = new Conversations({ database }, new Files(contextOf({ database }), null));
+  const shown = new Conversations(
+    contextOf({ database }),
+    new Files(contextOf({ database }), null),
+  );
   const said = Map.groupBy(messages, ({ conversation_id }) => conversation_id);
   const jobsOf = Map.groupBy(jobs, ({ conversation_id }) => conversation_id);
   for (const { id, organization_id } of conversations) {

@@ -37,7 +37,7 @@ export async function vectorsWorld(engine: Engine) {
   };
   let embeddings = processWith('small');
   const meaning = (): Meaning => embeddings.meaning;
-  const { agents, memories } = composeAgents({ database, clock }, {}, null, meaning);
+  const { agents, memories } = composeAgents(contextOf({ database, clock }), { meaning });
   const { total } = await agents.list('default', page);
   if (total === 0) {
     await database.write((tx) => agents.createDefault(tx, 'default', 0));
@@ -45,7 +45,7 @@ export async function vectorsWorld(engine: Engine) {
     await agents.create(anyWriter('other'), { id: 'support' });
   }
   const log = createLogger('silent');
-  const runMemories = new RunMemories({ database, clock, log }, memories, agents);
+  const runMemories = new RunMemories(contextOf({ database, clock, log }), memories, agents);
   return {
     ...{ database, clock, provider, events, agents, memories, processWith },
     /** Makes all vectors that are missing. */

@@ -105,7 +105,7 @@ export async function webhooksWorld(
   const log = createLogger('silent');
   const place = given === undefined ? await engine.emptiedPlace() : await engine.place();
   const database = given ?? (await place.open());
-  const { agents } = composeAgents({ database, clock });
+  const { agents } = composeAgents(contextOf({ database, clock }));
   const apiKeys = new ApiKeys(contextOf({ database, clock }), agents);
   for (const organization_id of ['default', 'other']) {
     await apiKeys.issue({ client_name: 'a test', scopes: ['*'], organization_id });

@@ -6,13 +6,11 @@ import { AgentVersions, versionsOfAgent } from '../../core/agents/agent-versions
 import { type AgentDependent, Agents } from '../../core/agents/agents.ts';
 import { namedByAgents } from '../../core/agents/called-agents.ts';
 import type { KnownSkills } from '../../core/agents/covered.ts';
-import type { Config } from '../../core/config/config.ts';
 import type { Context } from '../../core/context/context.ts';
 import { LimitSettings } from '../../core/limits/limit-settings.ts';
 import type { Meaning } from '../../core/memories/meaning.ts';
 import { Memories, memoriesOfAgent } from '../../core/memories/memories.ts';
 import { budgetsOfAgent } from '../../core/usage/budgets.ts';
-import type { Bus } from '../../kernel/bus.ts';
 import { schedulesOfAgent } from '../../platform/schedules/schedules.store.ts';
 import { triggersOfAgent } from '../../platform/triggers/triggers.store.ts';
 import { webhooksOfAgent } from '../../platform/webhooks/webhooks.store.ts';
@@ -31,40 +29,32 @@ const agentDependents: readonly AgentDependent[] = [
   versionsOfAgent,
 ];
 
-/** Those of the platform's settings that agents need. */
-type AgentsConfig = Pick<
-  Config,
-  'agentsMax' | 'defaultModel' | 'modelContextTokens' | 'modelAbilities'
->;
-
-const unbounded: AgentsConfig = {
-  agentsMax: Number.POSITIVE_INFINITY,
-  defaultModel: null,
-  modelContextTokens: 100_000,
-  modelAbilities: [],
-};
-
 /** Without a registry of skills. */
 const noSkills: KnownSkills = { list: () => [], definition: () => undefined };
 
+/** Without `meaning` memories are found by their words alone. */
 export function composeAgents(
+  context: Context,
   {
-    database,
-    clock,
     skills = noSkills,
-  }: Pick<Context, 'database' | 'clock'> & { readonly skills?: KnownSkills },
-  config: Partial<AgentsConfig> = {},
-  bus: Bus | null = null,
-  meaning: () => Meaning | null = () => null,
-  expressions = new Expressions(),
+    meaning = () => null,
+    expressions = new Expressions(),
+  }: {
+    readonly skills?: KnownSkills;
+    readonly meaning?: () => Meaning | null;
+    readonly expressions?: Expressions;
+  } = {},
 ) {
-  const agentChanges = new AgentChanges({ bus });
-  const limits = new LimitSettings({ database, clock, bus });
-  const agents = new Agents(
-    { database, clock, config: { ...unbounded, ...config } },
-    { skills, limits, dependents: agentDependents, changes: agentChanges, expressions },
-  );
-  const agentVersions = new AgentVersions({ database }, agents);
-  const memories = new Memories({ database, clock }, agents, meaning);
+  const agentChanges = new AgentChanges(context);
+  const limits = new LimitSettings(context);
+  const agents = new Agents(context, {
+    skills,
+    limits,
+    dependents: agentDependents,
+    changes: agentChanges,
+    expressions,
+  });
+  const agentVersions = new AgentVersions(context, agents);
+  const memories = new Memories(context, agents, meaning);
   return { agents, agentChanges, agentVersions, memories };
 }

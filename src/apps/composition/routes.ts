@@ -179,7 +179,7 @@ function apiRoutes(scope: Server, routed: Routed, admission: Admission): void {
   agentQueueRoutes(scope, slices.jobs.queueLimits);
   agentVersionRoutes(scope, { agents, agentVersions: slices.agentVersions });
   memoryRoutes(scope, { memories, clock });
-  profileRoutes(scope, new Profiles(memories, agents));
+  profileRoutes(scope, new Profiles(slices.context, agents));
   conversationRoutes(scope, { conversations });
   fileRoutes(scope, slices.files);
   forkRoutes(scope, slices.jobs.forks);

@@ -139,7 +139,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
 
 /** The slices that jobs use. */
 async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQueue, Turns>) {
-  const { config, executors, cluster } = parts;
+  const { config, executors } = parts;
   const processes = await composeProcesses(parts, base, turns);
   const secrets = await composeSecrets(base, parts.encryptionKey, processes.cluster);
   const { skills, loadedSkills } = await composeSkills(base, executors, processes.cluster);
@@ -149,8 +149,7 @@ async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQu
   const blobs = await openBlobs(config);
   const files = new Files(base, blobs);
   const expressions = new Expressions();
-  const bus = cluster?.bus ?? null;
-  const ofAgents = composeAgents({ ...base, skills }, config, bus, meaning, expressions);
+  const ofAgents = composeAgents(base, { skills, meaning, expressions });
   return {
     metrics,
     expressions,

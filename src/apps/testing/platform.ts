@@ -75,7 +75,7 @@ export async function openPlatform(
     observers: new RunObservers(),
   };
   const skills = new SkillRegistry(context);
-  const { agents, memories } = composeAgents({ ...context, skills });
+  const { agents, memories } = composeAgents(context, { skills });
   const apiKeys = new ApiKeys(context, agents);
   const files = new Files(context, new DirectoryBlobs(dataDir, false));
   const standIns = new StandIns(definition, script);

@@ -13,7 +13,7 @@ export class AgentChanges {
   readonly #bus: Bus | null;
   readonly #listeners: AgentListener[] = [];
 
-  constructor({ bus }: Pick<Context, 'bus'>) {
+  constructor({ bus }: Context) {
     this.#bus = bus;
   }
 

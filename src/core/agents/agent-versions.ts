@@ -98,7 +98,7 @@ export class AgentVersions {
   readonly #database: Database;
   readonly #agents: Agents;
 
-  constructor({ database }: Pick<Context, 'database'>, agents: Agents) {
+  constructor({ database }: Context, agents: Agents) {
     this.#database = database;
     this.#agents = agents;
   }

@@ -11,7 +11,6 @@ import type { Clock } from '../../kernel/clock.ts';
 import { invalidIn, notFound, PlatformError } from '../../kernel/errors.ts';
 import { permanentError } from '../../kernel/permanent-error.ts';
 import { ShortCache } from '../../kernel/short-cache.ts';
-import type { Config } from '../config/config.ts';
 import type { Context } from '../context/context.ts';
 import { appendEvents } from '../events/outbox.ts';
 import { limitOfAgent } from '../limits/limit-names.ts';
@@ -83,14 +82,6 @@ export interface AgentDependent {
 /** What requests to an agent depend on. */
 export type AgentState = Pick<AgentRow, 'status' | 'priority'>;
 
-/** What agents need of their process. */
-type AgentsContext = Pick<Context, 'database' | 'clock'> & {
-  readonly config: Pick<
-    Config,
-    'agentsMax' | 'defaultModel' | 'modelContextTokens' | 'modelAbilities'
-  >;
-};
-
 /** The agents of all organizations. */
 export class Agents {
   readonly #database: Database;
@@ -101,14 +92,14 @@ export class Agents {
   readonly #dependents: readonly AgentDependent[];
   readonly #changes: AgentChanges;
   readonly #expressions: Expressions;
-  readonly #config: AgentsContext['config'];
+  readonly #config: Context['config'];
   readonly #cap: Cap;
   /** By `keyOf`. */
   readonly #states: ShortCache<AgentState>;
 
   /** `dependents` act in their order. */
   constructor(
-    { config, database, clock }: AgentsContext,
+    { config, database, clock }: Context,
     slices: {
       readonly skills: KnownSkills;
       readonly limits: LimitSettings;

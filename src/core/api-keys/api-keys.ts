@@ -74,10 +74,7 @@ export class ApiKeys {
   /** By organization. */
   readonly #consoleKeys: ShortCache<ApiKeyRow | undefined>;
 
-  constructor(
-    { config, database, clock }: Pick<Context, 'config' | 'database' | 'clock'>,
-    agents: Agents,
-  ) {
+  constructor({ config, database, clock }: Context, agents: Agents) {
     this.#database = database;
     this.#clock = clock;
     this.#agents = agents;

@@ -122,7 +122,7 @@ export class Conversations {
   readonly #database: Database;
   readonly #files: Files;
 
-  constructor({ database }: Pick<Context, 'database'>, files: Files) {
+  constructor({ database }: Context, files: Files) {
     this.#database = database;
     this.#files = files;
   }

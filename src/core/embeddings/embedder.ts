@@ -47,11 +47,7 @@ export class Embedder {
   /** By digest of a text: how often the provider failed for it alone while it accepted another text. */
   readonly #failures = new TextFailures();
 
-  constructor(
-    context: Pick<Context, 'database' | 'clock' | 'log'>,
-    model: EmbeddingService,
-    observe: (event: EmbeddingEvent) => void,
-  ) {
+  constructor(context: Context, model: EmbeddingService, observe: (event: EmbeddingEvent) => void) {
     this.model = model.name;
     this.#clock = context.clock;
     this.#requests = new EmbeddingRequests(context, model, observe);

@@ -59,7 +59,7 @@ export class EmbeddingRequests {
   readonly #reported = new Set<string>();
 
   constructor(
-    { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
+    { database, clock, log }: Context,
     model: EmbeddingService,
     observe: (event: EmbeddingEvent) => void,
   ) {

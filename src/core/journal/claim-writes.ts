@@ -52,7 +52,7 @@ export class OpenClaim {
   /** Whether a wait has begun, so that the run may be unloaded without another write. */
   hasWaits = false;
 
-  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>, job: JournalJob) {
+  constructor({ database, clock }: Context, job: JournalJob) {
     const { read } = database;
     this.database = database;
     this.clock = clock;

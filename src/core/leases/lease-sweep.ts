@@ -12,8 +12,6 @@ import { StallDetector } from './stall-detector.ts';
 /** Expired claims that are ended together. */
 const expiredMax = 500;
 
-type SweepContext = Pick<Context, 'database' | 'clock'>;
-
 export abstract class LeaseSweep<Row> {
   readonly #database: Database;
   readonly #clock: Clock;
@@ -23,7 +21,7 @@ export abstract class LeaseSweep<Row> {
   #mustBringForward = false;
 
   /** `graceMs`: how long after a stall workers may still renew or settle leases that have expired meanwhile. */
-  constructor({ database, clock }: SweepContext, graceMs = 0) {
+  constructor({ database, clock }: Context, graceMs = 0) {
     this.#database = database;
     this.#clock = clock;
     this.#stalls = new StallDetector(clock, graceMs);

@@ -2,10 +2,9 @@
  * The limits and pauses that operators set: how many places a gate has, none while it is paused. Each process knows all of
  * them: its own changes at once, those of another one within seconds, or where a row shows them.
  */
-import type { Database, Transaction } from '../../adapters/database/database.ts';
-import type { Bus } from '../../kernel/bus.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
 import { PlatformError } from '../../kernel/errors.ts';
+import type { Context } from '../context/context.ts';
 import { isOfAgent, limitOfAgent, pauseOfAgent } from './limit-names.ts';
 import {
   forgetSetting,
@@ -17,21 +16,15 @@ import {
 /** Settings of the agents of one organization: each process keeps all of them. */
 const agentSettingsMax = 1_000;
 
-interface LimitsContext {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly bus: Bus | null;
-}
-
 export class LimitSettings {
-  readonly #context: LimitsContext;
+  readonly #context: Context;
   #byName: ReadonlyMap<string, number> = new Map();
   /** The state that was read last. */
   #known = '';
   /** Changes of this process. */
   #changes = 0;
 
-  constructor(context: LimitsContext) {
+  constructor(context: Context) {
     this.#context = context;
     context.bus?.listen('gates', () => void this.refresh().catch(() => {}));
   }

@@ -15,10 +15,8 @@ import {
   lockModels,
 } from './embedding-models.store.ts';
 
-type ModelContext = Pick<Context, 'database' | 'clock' | 'log'>;
-
 export class CurrentModel {
-  readonly #context: ModelContext;
+  readonly #context: Context;
   /** The embedder of this process. */
   readonly #embedder: Embedder;
   /** Whether this process has made its model the current one. */
@@ -26,7 +24,7 @@ export class CurrentModel {
   /** Whether the log already says that another process has another model. */
   #isOutdated = false;
 
-  constructor(context: ModelContext, embedder: Embedder) {
+  constructor(context: Context, embedder: Embedder) {
     this.#context = context;
     this.#embedder = embedder;
   }

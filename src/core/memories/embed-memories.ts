@@ -61,7 +61,7 @@ export class MemoryVectors {
   readonly #currentModel: CurrentModel;
 
   constructor(
-    context: Pick<Context, 'database' | 'clock' | 'log'>,
+    context: Context,
     { embedder, index }: { readonly embedder: Embedder; readonly index: VectorIndex },
     holder: string,
   ) {

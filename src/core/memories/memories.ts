@@ -88,7 +88,7 @@ export class Memories {
   readonly frequent: FrequentTerms;
 
   constructor(
-    { database, clock }: Pick<Context, 'database' | 'clock'>,
+    { database, clock }: Context,
     agents: Agents,
     meaning: () => Meaning | null = () => null,
   ) {

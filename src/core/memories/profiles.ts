@@ -39,7 +39,7 @@ export class Profiles {
   readonly #clock: Clock;
   readonly #agents: Agents;
 
-  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>, agents: Agents) {
+  constructor({ database, clock }: Context, agents: Agents) {
     this.#database = database;
     this.#clock = clock;
     this.#agents = agents;

@@ -95,17 +95,13 @@ export interface MemoryOfRun extends Owning {
 
 /** The memories of the runs of a process. */
 export class RunMemories {
-  readonly context: Pick<Context, 'database' | 'clock' | 'log'>;
+  readonly context: Context;
   readonly memories: Memories;
   readonly agents: Agents;
   /** Shared by all runs, so that their turns do not add up to a long block. */
   readonly turns = new Turns();
 
-  constructor(
-    context: Pick<Context, 'database' | 'clock' | 'log'>,
-    memories: Memories,
-    agents: Agents,
-  ) {
+  constructor(context: Context, memories: Memories, agents: Agents) {
     this.context = context;
     this.memories = memories;
     this.agents = agents;

@@ -52,10 +52,7 @@ export class VectorIndex {
   #fillAt = 0;
   #hasFailed = false;
 
-  constructor(
-    { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
-    exactMax = codesMax,
-  ) {
+  constructor({ database, clock, log }: Context, exactMax = codesMax) {
     this.database = database;
     this.clock = clock;
     this.log = log;

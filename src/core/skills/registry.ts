@@ -93,7 +93,7 @@ export class SkillRegistry {
   #known = '';
   readonly #listeners: ((changed: ChangedSkills) => void)[] = [];
 
-  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>) {
+  constructor({ database, clock }: Context) {
     this.#database = database;
     this.#clock = clock;
   }

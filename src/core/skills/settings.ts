@@ -75,10 +75,7 @@ export class SkillSettings {
   readonly #cache: ShortCache<readonly SettingRow[]>;
 
   /** `cipher` is null without an encryption key: values can be neither stored nor used then. */
-  constructor(
-    { config, database, clock }: Pick<Context, 'config' | 'database' | 'clock'>,
-    cipher: Cipher | null,
-  ) {
+  constructor({ config, database, clock }: Context, cipher: Cipher | null) {
     this.#database = database;
     this.#clock = clock;
     this.#cipher = cipher;

@@ -43,7 +43,7 @@ export class Budgets {
   readonly #clock: Clock;
   readonly #owners: OwnerLookups;
 
-  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>, owners: OwnerLookups) {
+  constructor({ database, clock }: Context, owners: OwnerLookups) {
     this.#database = database;
     this.#clock = clock;
     this.#owners = owners;

@@ -33,7 +33,7 @@ export class UsageLedger {
   readonly #database: Database;
   readonly #clock: Clock;
 
-  constructor({ database, clock }: Pick<Context, 'database' | 'clock'>) {
+  constructor({ database, clock }: Context) {
     this.#database = database;
     this.#clock = clock;
   }

@@ -43,7 +43,7 @@ export class MemoryFormations {
   readonly #slices: StarterSlices & { readonly acceptor: Acceptor };
 
   constructor(
-    { database, clock, log }: Pick<Context, 'database' | 'clock' | 'log'>,
+    { database, clock, log }: Context,
     slices: StarterSlices & { readonly acceptor: Acceptor },
   ) {
     this.#database = database;

@@ -36,8 +36,6 @@ const readMax = 50;
 /** The time between two tries to empty the database's log. */
 const logPollMs = 250;
 
-export type DataContext = Pick<Context, 'database' | 'clock' | 'writer' | 'log'>;
-
 /** What a request erased; `done` is false where a repetition has to go on. */
 export interface Erased {
   done: boolean;
@@ -79,11 +77,11 @@ export class Erasure {
   readonly files: Files;
   readonly user: OfUser;
   readonly erased: Erased;
-  readonly #context: DataContext;
+  readonly #context: Context;
   readonly #isLate: () => boolean;
 
   constructor(
-    context: DataContext,
+    context: Context,
     { memories, files }: { readonly memories: Memories; readonly files: Files },
     user: OfUser,
     erased: Erased,

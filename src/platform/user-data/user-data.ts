@@ -1,11 +1,13 @@
 /** The data of users: their erasure, with the jobs that are cancelled before it, and what an export reads. */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../adapters/database/database.ts';
+import type { Context } from '../../core/context/context.ts';
 import type { Files } from '../../core/files/files.ts';
 import type { Jobs } from '../../core/jobs/jobs.ts';
 import type { Memories } from '../../core/memories/memories.ts';
 import { PlatformError } from '../../kernel/errors.ts';
-import { type DataContext, type Erased, Erasure } from './erasure.ts';
+import { type Erased, Erasure } from './erasure.ts';
 import { type OfUser, openJobs } from './user-data.store.ts';
 
 /** Links to jobs in a refusal. */
@@ -35,10 +37,10 @@ export class UserData {
   readonly memories: Memories;
   readonly files: Files;
   readonly jobs: Jobs;
-  readonly #context: DataContext;
+  readonly #context: Context;
 
   constructor(
-    context: DataContext,
+    context: Context,
     slices: { readonly memories: Memories; readonly files: Files; readonly jobs: Jobs },
   ) {
     this.database = context.database;

@@ -68,7 +68,7 @@ function textFor(running: ClaimedJob, job: SteeringJob, taskField: string): stri
 
 /** Takes the messages that still wait, in the transaction that records them; which ones it took. */
 export async function takeMessages(
-  { observers, writer }: Pick<Context, 'observers' | 'writer'>,
+  { observers, writer }: Context,
   tx: Transaction,
   { id: to, conversation_id }: Pick<ClaimedJob, 'id' | 'conversation_id'>,
   messages: readonly SteeringMessage[],

@@ -9,11 +9,11 @@ import { findWeight, listWeights, updateWeight } from './weights.store.ts';
 export const weightMax = 100;
 
 export class Weights {
-  readonly #context: Pick<Context, 'database'>;
+  readonly #context: Context;
   /** Those other than 1, by organization. */
   readonly byOrganization = new Map<string, number>();
 
-  constructor(context: Pick<Context, 'database'>) {
+  constructor(context: Context) {
     this.#context = context;
   }
 

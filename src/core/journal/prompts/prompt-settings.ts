@@ -26,10 +26,10 @@ const mib = 1024 * 1024;
 const jobsMax = 50;
 
 export class PromptSettings {
-  readonly #context: Pick<Context, 'config' | 'database' | 'clock'>;
+  readonly #context: Context;
   #byOrganization: ReadonlyMap<string, OwnPromptSettings> = new Map();
 
-  constructor(context: Pick<Context, 'config' | 'database' | 'clock'>) {
+  constructor(context: Context) {
     this.#context = context;
   }
 
