@@ -146,7 +146,7 @@ describe('a trigger with an event', () => {
     const calls = await waitFor(
       async () => {
         const { body: page } = await tenant.get(`${at}/calls`);
-        return page.total === 0 ? null : page.data;
+        return page.data.length === 0 ? null : page.data;
       },
       { describe: 'the call is listed' },
     );
