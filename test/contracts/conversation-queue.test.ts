@@ -209,6 +209,8 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.accept(other)).toEqual({ kind: 'other_user' });
     const unnamed = await world.submit(behind(first));
     expect(await world.row(unnamed.id)).toMatchObject({ user_id: 'ada', for_user: 1 });
+    const found = await world.conversations.find('default', first.conversation_id);
+    expect(found.user_id).toBe('ada');
   });
 
   test('nothing waits behind a job of a skill that continues no conversations', async () => {

@@ -80,7 +80,7 @@ describe('a conversation of a user', () => {
   });
 
   test('that began for none is that of the first one for whom it is continued', async () => {
-    const { named, post, task } = await newThinker(world.platform);
+    const { get, named, post, task } = await newThinker(world.platform);
     world.provider.script(answering('Yes.'));
     const { conversation_id } = await task('Is it open?');
     const goesOn = { 'x-conversation-id': conversation_id };
@@ -92,6 +92,12 @@ describe('a conversation of a user', () => {
     const headers = { ...named, ...goesOn, ...bob };
     const refused = await post(`/api/${runTask}`, { task: 'And Bob?' }, headers);
     expectRefusal(refused, 409, 'conflict');
+    const idsOf = async (user: string) =>
+      (await get(`/api/conversations?user_id=${user}`)).body.map(({ id }: { id: string }) => id);
+    expect(await idsOf('alice')).toEqual([conversation_id]);
+    expect(await idsOf('a%20test')).toEqual([]);
+    expect((await get('/api/users/alice/data')).text).toContain('And for Alice?');
+    expect((await get('/api/users/a%20test/data')).text).not.toContain('And for Alice?');
   });
 });
 

@@ -55,6 +55,18 @@ export function reopenConversation(tx: Transaction, id: string, now: number): Pr
   return tx.each(setStatus, [{ ids: [id], status: 'active', now }]);
 }
 
+const setUser = statement<{ id: string; user_id: string }>()((db, p) =>
+  db
+    .updateTable('conversations')
+    .set({ user_id: p('user_id') })
+    .where('id', '=', p('id')),
+);
+
+/** Makes a conversation that is held one of the user. */
+export function giveToUser(tx: Transaction, id: string, user_id: string): Promise<void> {
+  return tx.each(setUser, [{ id, user_id }]);
+}
+
 const quietSeconds = {
   sqlite: sql<number>`json_extract(agents.memory_formation, '$.quiet_seconds')`,
   postgres: sql<number>`(agents.memory_formation::json ->> 'quiet_seconds')::bigint`,

@@ -17,6 +17,7 @@ import {
   deleteMessages,
   endConversations as endAndCount,
   findLastMessage,
+  giveToUser,
   holdConversations,
   insertConversations,
   insertMessages,
@@ -185,6 +186,7 @@ export type { ConversationRow, NewConversationRow };
 export const lockConversations = lock;
 export const endConversations = endAndCount;
 export const formMemoriesLater = setFormingOf;
+export const giveConversation = giveToUser;
 
 export function foldConversationCounts(tx: Transaction, writer: Writer): Promise<void> {
   return conversationCounts.fold(tx, writer);

@@ -26,6 +26,7 @@ import {
 } from './idempotency.ts';
 import { type ConversationMode, isOfConversation } from './in-conversation/conversation-gates.ts';
 import {
+  giveToUsers,
   type HeldConversations,
   heldConversations,
   stopInterrupted,
@@ -220,6 +221,7 @@ async function acceptAll(
   // Also those of inputs that earlier jobs of their keys get.
   for (const job of made) await keepNamedFiles(tx, job, context.config.fileRetentionDays);
   if (jobs.length === 0) return acceptances;
+  await giveToUsers(tx, held);
   const claimed = await admission.recordNew(tx, jobs, now, placed);
   for (const job of jobs) if (job.resumes !== null) await takeOverRecord(tx, job);
   const begun = held.size === 0 ? jobs : jobs.filter((job) => !held.has(job.conversation_id));

@@ -2,7 +2,11 @@
 import type { Transaction } from '../../../adapters/database/database.ts';
 import type { ConversationStatus } from '../../../adapters/database/tables.ts';
 import { continueAfter } from '../../../kernel/ids.ts';
-import { type ConversationRow, lockConversations } from '../../conversations/record.ts';
+import {
+  type ConversationRow,
+  giveConversation,
+  lockConversations,
+} from '../../conversations/record.ts';
 import { lockFamilies } from '../families.store.ts';
 import {
   findUserOfConversation,
@@ -148,6 +152,13 @@ export async function heldConversations(
   );
   if (waiting.length > 0) await readWaiting(tx, settler, held, [...new Set(waiting)]);
   return held;
+}
+
+/** Records whose the conversations are that were for no user before. */
+export async function giveToUsers(tx: Transaction, held: HeldConversations): Promise<void> {
+  for (const { row, user } of held.values()) {
+    if (user !== undefined && user !== row.user_id) await giveConversation(tx, row.id, user);
+  }
 }
 
 /** Locks the jobs that requests may interrupt, and what these hold, before their conversations: as settle does. */
