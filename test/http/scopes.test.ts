@@ -573,3 +573,46 @@ test('operations of /admin take the admin secret and no API key', async () => {
   });
   expect(status).toBe(200);
 });
+
+test('with strict permissions, what gives a task files by their ids needs the scope files', async () => {
+  const { owner } = await fixture(strict);
+  const keys = { organization_id: owner.organization };
+  const narrow = await newTenant(strict, { ...keys, scopes: ['agent', 'schedules'] });
+  const wide = await newTenant(strict, { ...keys, scopes: ['agent', 'schedules', 'files'] });
+  const uploaded = await fetch(`${strict.url}/api/files?name=a.txt`, {
+    method: 'POST',
+    headers: { 'x-api-key': owner.key, 'content-type': 'text/plain' },
+    body: 'a secret',
+  });
+  const { id } = (await uploaded.json()) as { id: string };
+  const input = { task: 'Quote it', files: [id] };
+  const skill = { skill_category: 'agent', skill_name: 'run-task', agent_id: 'default' };
+  const scheduled = { ...skill, cron_expression: '0 0 1 1 *' };
+  const run = (by: Tenant, task: object) => by.post('/api/agents/default/tasks', task);
+  const unknown = { ...input, files: [newId()] };
+
+  for (const task of [input, unknown])
+    expectRefusal(await run(narrow, task), 403, 'insufficient_scope');
+  expectRefusal(await run(wide, unknown), 400, 'validation_error');
+  expect((await run(narrow, { task: 'x', files: ['https://example.com/a.png'] })).status).toBe(202);
+  const { status, body: job } = await run(wide, input);
+  expect(status).toBe(202);
+  // The platform has no model.
+  await owner.jobIn(job.job_id, 'failed');
+  const retry = (by: Tenant) => by.post(`/api/jobs/${job.job_id}/retry`);
+  expectRefusal(await retry(narrow), 403, 'insufficient_scope');
+  expect((await retry(wide)).status).toBe(202);
+
+  const items = [{ skill: 'agent/v1.0/run-task', input }];
+  const { body: batch } = await narrow.post('/api/batches', { items });
+  expect(batch.items).toMatchObject([{ error: 'insufficient_scope' }]);
+  const schedule = (by: Tenant, of: object) =>
+    by.post('/api/scheduled-jobs', { ...scheduled, input: of });
+  expectRefusal(await schedule(narrow, input), 403, 'insufficient_scope');
+  const made = await schedule(wide, input);
+  expect(made.status).toBe(201);
+  const path = `/api/scheduled-jobs/${made.body.id}`;
+  expectRefusal(await narrow.post(`${path}/run`), 403, 'insufficient_scope');
+  expectRefusal(await narrow.put(path, { input }), 403, 'insufficient_scope');
+  expect((await narrow.put(path, { input: { task: 'x' } })).status).toBe(200);
+});

@@ -208,6 +208,7 @@ export class Execution {
   ): Promise<WorkRequest> {
     const { inputField, overrides, userId, isForUser = false, triggerType, jobKey } = options;
     const timing = timingWith(jobKey, options.timing, names.runAt);
+    requireFileScope(this.#context.config, caller, skill, input);
     refuseInvalid(skill, input, inputField);
     if (overrides) {
       await this.#parts.agents.requireOverridable(caller, agentId, overrides);
@@ -274,6 +275,18 @@ function optionsText(options: ExecutionOptions): string {
  */
 export function requireConversationScope({ apiKeyPermissions }: Config, { scopes }: Caller): void {
   if (apiKeyPermissions === 'strict') requireScopes(scopes, ['conversations']);
+}
+
+/** Throws `403` where the caller may not read files, and the input names some: the model of its run repeats them. */
+export function requireFileScope(
+  { apiKeyPermissions }: Config,
+  { scopes }: Caller,
+  { taskField }: Skill,
+  input: unknown,
+): void {
+  if (apiKeyPermissions === 'strict' && filesOfInput(input, taskField).some(isId)) {
+    requireScopes(scopes, ['files']);
+  }
 }
 
 /** Returns the agent's state; throws `404` unless the conversation is the agent's. */

@@ -13,6 +13,7 @@ import {
   refuseContinuing,
   refuseInvalid,
   requireConversationScope,
+  requireFileScope,
 } from './execute.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
@@ -32,6 +33,8 @@ export async function retryJob(
   const skill = skills.active(...lookupOf(caller.organizationId, job));
   const agent = await agents.stateOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
+  const input: unknown = JSON.parse(job.input);
+  requireFileScope(config, caller, skill, input);
   // That of an erased job is gone.
   const conversation =
     job.erased_at === null
@@ -61,7 +64,7 @@ export async function retryJob(
     throw new PlatformError('job_not_retryable', message);
   }
   // The version may have been changed in place since.
-  refuseInvalid(skill, JSON.parse(job.input));
+  refuseInvalid(skill, input);
   if (agent.status === 'paused') throw agentPaused(job.agent_id);
   const acceptance = await acceptor.accept({
     organizationId: caller.organizationId,

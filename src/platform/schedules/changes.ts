@@ -2,9 +2,9 @@
 
 import type { Transaction } from '../../adapters/database/database.ts';
 import { keyOfRuns } from '../../core/api-keys/key-of-runs.ts';
-import { refuseInvalid } from '../../core/jobs/execute.ts';
+import { refuseInvalid, requireFileScope } from '../../core/jobs/execute.ts';
 import { requireSkillScopes } from '../../core/jobs/readiness.ts';
-import { lookupOf, type SkillRegistry } from '../../core/skills/registry.ts';
+import { lookupOf, type Skill, type SkillRegistry } from '../../core/skills/registry.ts';
 import { type Caller, requireScopes } from '../../kernel/caller.ts';
 import { timetableColumns, timetableOf } from './cron-fields.ts';
 import { duplicate, lockRow, stopRuns } from './lookup.ts';
@@ -17,7 +17,7 @@ import { nextSlot, parseStoredTimetable } from './timetable.ts';
 
 /** Changes the given fields; returns the new row. */
 export function changeScheduledJob(
-  { context: { database, clock }, parts: { agents, skills, settler } }: Schedules,
+  { context: { config, database, clock }, parts: { agents, skills, settler } }: Schedules,
   caller: Caller,
   id: string,
   fields: ScheduledJobChanges,
@@ -34,7 +34,8 @@ export function changeScheduledJob(
     if (uniqueColumns.some((column) => after[column] !== before[column])) {
       await agents.lock(tx, organizationId, after.agent_id);
     }
-    requireValidChange(skills, caller, before, after, fields);
+    const skill = requireValidChange(skills, caller, before, after, fields);
+    if (skill !== null) requireFileScope(config, caller, skill, JSON.parse(after.input));
     const next_run_at = planned(before, after, now);
     await recordGivenUp(tx, before, after, now);
     if (!(await updateScheduledJob(tx, { ...after, next_run_at }))) throw duplicate();
@@ -59,7 +60,7 @@ function givenColumns(
 
 /**
  * Throws `404` for a new skill that is not active, `403` for a skill that the caller may not run, `400`
- * for the expression, the time zone or the input.
+ * for the expression, the time zone or the input. Returns the skill where what it runs is changed.
  */
 function requireValidChange(
   skills: SkillRegistry,
@@ -67,13 +68,14 @@ function requireValidChange(
   before: ScheduledJobRow,
   after: ScheduledJobRow,
   { skill_category, skill_name, skill_version, input, ...fields }: ScheduledJobChanges,
-): void {
+): Skill | null {
   const isChecked = (skill_category ?? skill_name ?? skill_version ?? input) !== undefined;
   const skill = isChecked ? skills.active(...lookupOf(caller.organizationId, after)) : null;
   requireSkillScopes(skills, caller, before);
   if (skill !== null) requireScopes(caller.scopes, skill.requiredScopes);
   if ((fields.cron_expression ?? fields.timezone) !== undefined) timetableOf(after);
   if (skill !== null) refuseInvalid(skill, JSON.parse(after.input), 'input');
+  return skill;
 }
 
 /** The next slot after a change. It stays unless the timetable changes or the scheduled job is enabled again. */

@@ -14,7 +14,7 @@ import { deleteAll } from '../../adapters/database/in-batches.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Context } from '../../core/context/context.ts';
 import type { AcceptedJob, Acceptor } from '../../core/jobs/accept.ts';
-import { agentPaused, refuseInvalid } from '../../core/jobs/execute.ts';
+import { agentPaused, refuseInvalid, requireFileScope } from '../../core/jobs/execute.ts';
 import { jobSummary } from '../../core/jobs/job-views.ts';
 import { refusalsOf, requireSkillScopes, type StarterSlices } from '../../core/jobs/readiness.ts';
 import type { Settler } from '../../core/jobs/settle.ts';
@@ -107,6 +107,7 @@ export class Schedules {
     const skill = admittedSkill(this.parts.skills, caller, named);
     const columns = timetableColumns(cron_expression, timezone);
     const timetable = timetableOf(columns);
+    requireFileScope(this.context.config, caller, skill, input);
     refuseInvalid(skill, input, 'input');
     const now = this.context.clock.now();
     const row: ScheduledJobRow = {
@@ -176,7 +177,9 @@ export class Schedules {
     return this.context.database.write(async (tx) => {
       const row = await lockRow(tx, organizationId, id);
       const skill = admittedSkill(this.parts.skills, caller, row);
-      refuseInvalid(skill, JSON.parse(row.input), 'input');
+      const input: unknown = JSON.parse(row.input);
+      requireFileScope(this.context.config, caller, skill, input);
+      refuseInvalid(skill, input, 'input');
       const { status, priority } = await this.parts.agents.lock(tx, organizationId, row.agent_id);
       if (status === 'paused') throw agentPaused(row.agent_id);
       const now = this.context.clock.now();
