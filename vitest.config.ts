@@ -99,7 +99,7 @@ const sameOnCluster = [
     'thinking-tokens',
     'thinking-tools',
   ],
-  ...['costs', 'prompt-caching', 'thinking-history'],
+  ...['costs', 'many-files', 'prompt-caching', 'thinking-history'],
   // Looks into a directory of data, in processes of its own.
   'secrets',
   // They move the clock, and have stores of their own.

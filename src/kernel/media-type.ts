@@ -21,23 +21,29 @@ const marks: readonly (readonly [offset: number, mark: string, type: string])[] 
   [0, '\x1aE\xdf\xa3', 'video/webm'],
   [0, '\x1f\x8b', 'application/gzip'],
 ];
+/** At the start of each entry of an archive. */
+const entryMark = 'PK\x03\x04';
 /** Of RIFF containers, whose length stands before the mark. */
 const riffTypes: Readonly<Record<string, string>> = {
   WEBP: 'image/webp',
   WAVE: 'audio/wav',
 };
-/** Of the ISO base media format, by its brand. */
-const brandTypes: Readonly<Record<string, string>> = {
-  avif: 'image/avif',
-  heic: 'image/heic',
-  'M4A ': 'audio/mp4',
-};
-/** Of Office archives, whose first entries name the kind of document. */
-const officeTypes: readonly (readonly [folder: string, type: string])[] = [
-  ['word/', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document'],
-  ['xl/', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
-  ['ppt/', 'application/vnd.openxmlformats-officedocument.presentationml.presentation'],
+/** Of the ISO base media format, by the first brand that is known: some name none but a general one before. */
+const brandTypes: readonly (readonly [brand: RegExp, type: string])[] = [
+  [/^avi[fs]$/, 'image/avif'],
+  [/^he(?:i[cxms]|v[cxms])$/, 'image/heic'],
+  [/^M4[AB] $/, 'audio/mp4'],
+  [/^qt {2}$/, 'video/quicktime'],
+  [/^3g[2p].$/, 'video/3gpp'],
+  [/^(?:iso[2-9m]|mp4[12]|avc1|dash|M4V |MSNV|f4v )$/, 'video/mp4'],
 ];
+const officeTypes: Readonly<Record<string, string>> = {
+  word: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  xl: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  ppt: 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
+};
+/** An entry of an archive below the folder that tells the kind of an Office document. */
+const officeEntry = new RegExp(`${entryMark}[\\s\\S]{26}(word|xl|ppt)/`);
 const textEndings: Readonly<Record<string, string>> = {
   csv: 'text/csv',
   json: 'application/json',
@@ -50,17 +56,21 @@ export function mediaTypeOf(head: Buffer, isText: boolean, name: string): string
   const marked = marks.find(([offset, mark]) => start.startsWith(mark, offset));
   if (marked !== undefined) return marked[2];
   if (start.startsWith('RIFF')) return riffTypes[start.slice(8, 12)] ?? unknownType;
-  if (start.slice(4, 8) === 'ftyp') return brandTypes[start.slice(8, 12)] ?? 'video/mp4';
-  if (start.startsWith('PK\x03\x04')) return archiveType(start);
+  if (start.slice(4, 8) === 'ftyp') return brandedType(head);
+  if (start.startsWith(entryMark)) {
+    return officeTypes[officeEntry.exec(start)?.[1] ?? ''] ?? 'application/zip';
+  }
   return isText && head.length > 0 ? textType(start, name) : unknownType;
 }
 
 export const unknownType = 'application/octet-stream';
 
-function archiveType(start: string): string {
-  const isOffice = start.includes('[Content_Types].xml') || start.includes('_rels/');
-  const office = officeTypes.find(([folder]) => isOffice && start.includes(folder));
-  return office?.[1] ?? 'application/zip';
+function brandedType(head: Buffer): string {
+  const box = head.toString('latin1', 8, Math.min(head.readUInt32BE(0), headBytes));
+  // After the first brand is its version.
+  const brands = [box.slice(0, 4), ...(box.slice(8).match(/[\s\S]{4}/g) ?? [])];
+  const types = brands.map((brand) => brandTypes.find(([known]) => known.test(brand))?.[1]);
+  return types.find((type) => type !== undefined) ?? unknownType;
 }
 
 function textType(start: string, name: string): string {

@@ -21,8 +21,8 @@ import { ProviderPaces } from '../../core/thinking/pace/provider-paces.ts';
 import { ModelThinking } from '../../core/thinking/thinking.ts';
 import { warnOfModel } from './warn-of-model.ts';
 
-/** Bytes of files that runs of this process hold at a time, for calls of models. */
-const fileBytesMax = 128 * 1024 * 1024;
+/** Bytes that files take in this process at a time, for calls of models: four times their own. */
+const fileBytesMax = 256 * 1024 * 1024;
 
 /** Of other slices. */
 interface ThinkingSlices {

@@ -5,11 +5,13 @@
  * The rule for a dialogue that is too long: exchanges (a message of the user with all messages up to the
  * next one) before the current one are left out whole, the oldest first. If the current exchange alone
  * is too long, tool results of its earlier turns are cut, the oldest first. Then the results of its last
- * turn are cut, to equal shares of the room. The task and the model's own text are never cut.
+ * turn are cut, to equal shares of the room, and at last files are left out, the last ones first. The task and the
+ * model's own text are never cut.
  */
 
 import type {
   AssistantMessage,
+  AttachedFile,
   DialogueMessage,
   ToolCall,
   ToolMessage,
@@ -17,7 +19,7 @@ import type {
 import { sizeOfMessages, sizeOfText } from '../../adapters/models/text-size.ts';
 import { firstUnits } from '../../kernel/cut-text.ts';
 import type { WindowMeasure } from './estimates.ts';
-import { inWords, leftOutLater } from './message-files.ts';
+import { inWords, leftOutLater, noRoom } from './message-files.ts';
 
 /** Characters that a cut result of a tool keeps at least. */
 const keptOfResult = 400;
@@ -98,12 +100,29 @@ function cutResults(
   });
   const result = [...earlier, ...shared];
   if (tokensOfMessages(result, measure) <= tokensMax) return result;
-  return [
-    ...earlier,
-    ...last.map((message) =>
-      message.role === 'tool' ? cutResult(message, keptOfResult) : message,
-    ),
-  ];
+  const shortest = last.map((message) =>
+    message.role === 'tool' ? cutResult(message, keptOfResult) : message,
+  );
+  return withoutLastFiles([...earlier, ...shortest], tokensMax, measure);
+}
+
+/** The messages with notes in place of as many files, the last ones, as there is no room for. */
+function withoutLastFiles(
+  messages: readonly DialogueMessage[],
+  tokensMax: number,
+  measure: WindowMeasure,
+): DialogueMessage[] {
+  let excess = tokensOfMessages(messages, measure) - tokensMax;
+  const leaveOut = (file: AttachedFile) => {
+    if (excess <= 0) return null;
+    const note = noRoom(file);
+    excess -= file.tokens - measure.tokensOf(sizeOfText(note)) - noteSlack;
+    return note;
+  };
+  return messages
+    .toReversed()
+    .map((message) => inWords(message, leaveOut))
+    .toReversed();
 }
 
 /** The share of each size, so that together they are at most `room`. */
@@ -119,7 +138,7 @@ function equalShare(sizes: readonly number[], room: number): number {
 }
 
 /** The number of leading characters of a text that take so many tokens at most. */
-function lengthWithin(text: string, tokens: number, measure: WindowMeasure): number {
+export function lengthWithin(text: string, tokens: number, measure: WindowMeasure): number {
   let [fitting, tooLong] = [0, text.length + 1];
   while (tooLong - fitting > 1) {
     const length = Math.floor((fitting + tooLong) / 2);

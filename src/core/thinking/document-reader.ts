@@ -6,6 +6,7 @@
 import { extname } from 'node:path';
 import { startSandbox } from '../../adapters/sandbox/sandbox.ts';
 import { Capacity } from './capacity.ts';
+import { stopped, ThinkingError } from './thinking-error.ts';
 
 /** The module that the sandboxed processes import. */
 const program = new URL(
@@ -33,10 +34,13 @@ export interface UnreadDocument {
   readonly isBroken?: boolean;
 }
 
+const notRead = () =>
+  new ThinkingError('skill_execution_failed', 'A file could not be read right now', true);
+
 export class DocumentReader {
   readonly #places = new Capacity(processesMax);
 
-  /** The text, or why there is none. */
+  /** The text, or why there is none. Rejects with a ThinkingError, to be retried, where the process has not had its chance. */
   async read(
     bytes: Buffer,
     organizationId: string,
@@ -44,7 +48,9 @@ export class DocumentReader {
   ): Promise<DocumentText | UnreadDocument> {
     const release = await this.#places.take(1, organizationId, signal);
     try {
-      const sandbox = await startSandbox({ module: program, memoryMb });
+      const sandbox = await startSandbox({ module: program, memoryMb }).catch(() => {
+        throw notRead();
+      });
       const abort = () => void sandbox.stop();
       signal.addEventListener('abort', abort, { once: true });
       try {
@@ -55,10 +61,11 @@ export class DocumentReader {
           charactersMax,
         };
         const outcome = await sandbox.ask({ function: 'extract', input }, readingMs);
-        const isAborted = signal.aborted;
-        if (typeof outcome === 'string') {
-          return { fault: 'it takes too much time or memory', isBroken: !isAborted };
+        if (signal.aborted) throw stopped();
+        if (outcome === 'late' || outcome === 'exhausted') {
+          return { fault: 'it takes too much time or memory', isBroken: true };
         }
+        if (typeof outcome === 'string') throw notRead();
         return 'error' in outcome
           ? { fault: outcome.error, isBroken: true }
           : (outcome.value as DocumentText);

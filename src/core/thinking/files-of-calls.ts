@@ -12,11 +12,13 @@ import type {
 import { PlatformError } from '../../kernel/errors.ts';
 import type { FileRow } from '../files/files.ts';
 import { type ThinkingAttempt, userOf } from './attempt.ts';
-import { filesIn, givenWith, inWords } from './message-files.ts';
+import { filesIn, givenWith, inWords, noRoom } from './message-files.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 /** Bytes of all files of one call: providers take some 20 MB in a request. */
 export const sentBytesMax = 14 * 1024 * 1024;
+/** What a byte of a file takes while it is encoded or sent: as base64, in the text of the request, and in its bytes. */
+export const heldPerByte = 4;
 /** Files of a call that are read at a time. */
 const readAtOnce = 4;
 /** The files of a call that its step names, the last ones. */
@@ -44,7 +46,7 @@ export async function withFiles<T>(
   const rows = await usableRows(attempt, messages);
   const { sent, bytes } = sentWithin(messages, rows);
   const { organization_id } = attempt.run.job;
-  const release = await attempt.parts.fileBytes.take(bytes, organization_id, signal);
+  const release = await attempt.parts.fileBytes.take(heldPerByte * bytes, organization_id, signal);
   try {
     const contents = await readAll(attempt, [...sent.values()]);
     for (const { id } of sent.values()) if (!contents.has(id)) rows.delete(id);
@@ -116,7 +118,7 @@ function noteWithin(
   { id, name }: AttachedFile,
 ): string | null {
   if (sent.has(id)) return null;
-  return rows.has(id) ? noRoom(name) : isGone(name);
+  return rows.has(id) ? noRoom({ name }) : isGone(name);
 }
 
 /** The messages with the contents of those of their files that are sent; the others are lines of text. */
@@ -150,8 +152,6 @@ const withoutFiles = (messages: readonly DialogueMessage[], model: string) =>
 export const cannotSee = (model: string, { name }: AttachedFile) =>
   `${model} cannot see the file ${JSON.stringify(name)}`;
 export const isGone = (name: string) => `The file ${JSON.stringify(name)} is not there any more.`;
-const noRoom = (name: string) =>
-  `The file ${JSON.stringify(name)} is left out: the files of a request are too large together.`;
 
 /** The files for which a call has room, the newest first. */
 function sentWithin(messages: readonly DialogueMessage[], rows: ReadonlyMap<string, FileRow>) {

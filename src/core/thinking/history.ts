@@ -18,6 +18,8 @@ import type { TextGuards } from './text-guards.ts';
 
 /** Files of earlier messages that the model is sent again, the newest first. */
 const filesMax = 10;
+/** Files beyond these of which the model is told that they are left out. */
+const toldMax = 40;
 /** The newest messages that are read; those that do not fit are left out later. */
 const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
 /** The newest messages of users, among which guards judge those that no guard has judged. */
@@ -91,7 +93,7 @@ export async function historyBefore(
       { jobId: row?.job_id, names: row === undefined ? [] : filesIn(row.content, row.task_field) },
     ]),
   );
-  for (let at = kept.length - 1, left = filesMax; at >= 0; at--) {
+  for (let at = kept.length - 1, left = filesMax, told = toldMax; at >= 0; at--) {
     const message = kept[at] as DialogueMessage;
     const id = ids.get(message) ?? '';
     if (message.role !== 'user') {
@@ -103,10 +105,12 @@ export async function historyBefore(
       continue;
     }
     const { jobId = null, names: all = [] } = named.get(id) ?? {};
-    const names = all.slice(0, left);
+    const names = all.slice(0, left + told);
     if (names.length === 0) continue;
-    left -= names.length;
-    const made = await attached(attempt, message.text, names, { ...to, earlierJob: jobId });
+    const toEarlier = { ...to, earlierJob: jobId, filesMax: left };
+    const made = await attached(attempt, message.text, names, toEarlier);
+    told -= Math.max(0, names.length - left);
+    left -= Math.min(left, names.length);
     kept[at] = made;
     ids.set(made, id);
   }

@@ -4,6 +4,14 @@ import type { AttachedFile, DialogueMessage, GivenFile } from '../../adapters/mo
 /** Tokens of a picture: the most that providers count. */
 export const pictureTokens = 5_000;
 
+interface Named {
+  readonly name: string;
+}
+
+interface NamedFile extends Named {
+  readonly id: string;
+}
+
 export const filesIn = (message: DialogueMessage): readonly AttachedFile[] => message.files ?? [];
 
 /**
@@ -30,10 +38,14 @@ export function inWords(
 }
 
 /** How a file is given that has this note, or none. */
-export function givenWith({ id, name }: AttachedFile, note: string | null): GivenFile {
+export function givenWith({ id, name }: NamedFile, note: string | null): GivenFile {
   return { id, name, as: note === null ? 'file' : 'note', reason: note };
 }
 
 /** In place of a file for which a dialogue has no room any more. */
-export const leftOutLater = ({ name }: AttachedFile) =>
+export const leftOutLater = ({ name }: Named) =>
   `The file ${JSON.stringify(name)} was shown before, and is left out`;
+
+/** In place of a file for which a request has no room. */
+export const noRoom = ({ name }: Named) =>
+  `The file ${JSON.stringify(name)} is left out: the files of a request are too large together.`;

@@ -43,6 +43,7 @@ import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import { unanswered, withoutCalls } from './last-turn.ts';
 import { reportMessage, withMadeFiles } from './made-files.ts';
+import { filesIn } from './message-files.ts';
 import { ProviderBusyError } from './pace/busy-error.ts';
 import { awaitMoment, bookedTokens, noted, usualOutput } from './pace/paced-calls.ts';
 import { askPatiently } from './pace/patience.ts';
@@ -111,7 +112,7 @@ async function askAll(
   ready: Promise<unknown>,
 ): Promise<ModelTurn> {
   let prompt = await promptOf(active, messages, ready);
-  if (prompt === null) throw tooLongFor(active.generation);
+  if (prompt === null) throw tooLongFor(active.generation, messages);
   for (let prompts = 1; ; prompts++) {
     const sending = { turn, isLast, dialogue: messages, ...prompt };
     const passesLengthOn = prompts >= promptsMax;
@@ -158,8 +159,15 @@ async function shorterPrompt(
   return prompt;
 }
 
-function tooLongFor({ window }: Generation): ThinkingError {
-  const message = `What the model has to read is longer than its ${window} tokens`;
+function tooLongFor(
+  { window, task }: Generation,
+  messages: readonly DialogueMessage[],
+): ThinkingError {
+  const asked = messages[task];
+  const texts = asked?.role === 'user' ? (asked.worded ?? []) : [];
+  const names = [...texts, ...(asked === undefined ? [] : filesIn(asked))].map(({ name }) => name);
+  const files = names.length === 0 ? '' : `, with the files ${JSON.stringify(names)}`;
+  const message = `What the model has to read${files} is longer than its ${window} tokens (MODEL_CONTEXT_TOKENS, or context_tokens of the agent)`;
   return new ThinkingError('skill_execution_failed', message);
 }
 

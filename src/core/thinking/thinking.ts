@@ -3,7 +3,6 @@
  * tools, the history of the conversation and the recorded part of the generation, then runs the loop. A
  * model gets only the tools that both the agent's patterns and the API key's scopes allow.
  */
-
 import type { Usage } from '../../adapters/models/model.ts';
 import { sizeOfText, sumOfSizes } from '../../adapters/models/text-size.ts';
 import { usdOf } from '../../kernel/money.ts';
@@ -45,6 +44,7 @@ import { TextGuards } from './text-guards.ts';
 import { ThinkingError, thinkingErrorOf } from './thinking-error.ts';
 import { ToolMeaning } from './tool-meaning.ts';
 import { ToolBox } from './tools.ts';
+import { roomForFiles } from './window.ts';
 
 /** Nesting of tools: deeper parts are offered no skills. */
 const depthMax = 3;
@@ -184,18 +184,17 @@ async function continueGeneration(
   const profile = part.isGuard ? '' : await profileBlock(attempt, agent, recorded.turns > 0);
   const system = systemOf(instructions, request, box, profile);
   const fallbacks = fallbacksOf(agent);
-  const to = { models: [model, ...fallbacks], signal };
-  const guards = new TextGuards({ attempt, id, part, signal }, guardsOf(agent), recorded);
-  const asked = { prompt: request.prompt, isDialogue };
-  const passed = await passTask(attempt, guards, asked, scope, part.step);
-  const earlier = { prompt: request.prompt, task: passed, guards, scope, parent: part.step };
-  const history = isDialogue ? await historyBefore(attempt, earlier, to) : noHistory;
   const { modelContextTokens, modelOutputTokens } = parts.context.config;
   const { output, window, waitForProvider, ...called } = callSettings(request, settingsOf(agent), {
     window: parts.known.windowOf([model, ...fallbacks], modelContextTokens),
     output: modelOutputTokens,
   });
-  const schema = JSON.stringify([request.schema]);
+  const to = { models: [model, ...fallbacks], signal, room: window - output };
+  const guards = new TextGuards({ attempt, id, part, signal }, guardsOf(agent), recorded);
+  const asked = { prompt: request.prompt, isDialogue };
+  const passed = await passTask(attempt, guards, asked, scope, part.step);
+  const earlier = { prompt: request.prompt, task: passed, guards, scope, parent: part.step };
+  const history = isDialogue ? await historyBefore(attempt, earlier, to) : noHistory;
   const generation: Generation = {
     ...known,
     parent: part.step,
@@ -211,7 +210,7 @@ async function continueGeneration(
     output,
     window,
     task: history.messages.length,
-    overhead: sumOfSizes([sizeOfText(system), sizeOfText(schema)]),
+    overhead: sumOfSizes([sizeOfText(system), sizeOfText(JSON.stringify([request.schema]))]),
     unanswered: new Map(recorded.unanswered),
     cuts: new Map(recorded.cuts),
     files: request.files ?? '',
@@ -221,6 +220,7 @@ async function continueGeneration(
   const prompt = `${passed}${recalled}`;
   const task = await attached(attempt, prompt, request.attachments ?? [], {
     ...to,
+    room: roomForFiles({ attempt, generation }, box.offers, prompt),
     isAnswered: recorded.turns > 0,
   });
   return answer(

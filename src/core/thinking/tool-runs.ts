@@ -35,6 +35,7 @@ import {
 import type { NearestTools } from './tool-search.ts';
 import { failed, type Refused, waitFor } from './tool-waits.ts';
 import type { SkillUse, ToolUse } from './tools.ts';
+import { roomForFiles } from './window.ts';
 
 /**
  * Runs a tool. It resolves before the result is recorded, so that the next turn can begin in the
@@ -96,12 +97,19 @@ function isFromOutside({ kind }: ToolUse): boolean {
 
 /** The files that a skill or an agent has named in its output. */
 async function filesNamedBy(
-  { attempt, generation: { call, fallbacks } }: ActiveGeneration,
+  active: ActiveGeneration,
   { kind }: ToolUse,
   { output }: ToolOutcome,
 ): Promise<NamedFiles> {
   if (kind !== 'skill' && kind !== 'agent') return noFiles;
-  return namedIn(attempt, output, { models: [call.model, ...fallbacks], signal: call.signal });
+  const { attempt, generation, box } = active;
+  const { call, fallbacks } = generation;
+  const room = roomForFiles(active, box.offers);
+  return namedIn(attempt, output, {
+    models: [call.model, ...fallbacks],
+    signal: call.signal,
+    room,
+  });
 }
 
 /** Removes the remaining amounts of budgets from an error: only the operator may see them. */

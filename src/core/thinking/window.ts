@@ -23,3 +23,16 @@ export function roomFor(
   const taken = output + measure.hidden + measure.tokensOf(overhead) + measure.tokensOf(offers);
   return { room: window - taken, measure, offers };
 }
+
+/** The share of the room that files of one message may take: the rest is for texts, and for what the run reads later. */
+const filesShare = 0.75;
+
+/** Tokens that the files of a message may take. */
+export function roomForFiles(
+  active: Pick<ActiveGeneration, 'attempt' | 'generation'>,
+  tools: readonly ToolOffer[],
+  text = '',
+): number {
+  const { room, measure } = roomFor(active, tools);
+  return Math.floor((room - measure.tokensOf(sizeOfText(text))) * filesShare);
+}
