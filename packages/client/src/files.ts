@@ -19,6 +19,8 @@ export interface UploadOptions extends CallOptions {
   readonly name?: string | undefined;
   /** Whose file it is: only tasks for the same user may use it. */
   readonly userId?: string;
+  /** Days that it is kept after it was given or used last; those of the platform when left out. */
+  readonly retentionDays?: number | undefined;
 }
 
 export interface FileTransfers {
@@ -34,13 +36,13 @@ export interface FileTransfers {
 export function fileTransfers(deps: RequestsDeps): FileTransfers {
   return {
     upload(data, options = {}) {
-      const { name = (data as { name?: unknown }).name, headers } = options;
+      const { name = (data as { name?: unknown }).name, retentionDays, headers } = options;
       const userId = userOf(options);
       return within(options, async (signal) => {
         const request = {
           method: 'POST',
           path: '/api/files',
-          query: { name },
+          query: { name, retention_days: retentionDays },
           bytes: data instanceof Blob ? data : new Blob([data as string]),
           headers: { ...(userId === undefined ? {} : { 'x-user-id': userId }), ...headers },
           signal,

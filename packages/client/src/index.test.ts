@@ -449,14 +449,16 @@ test('files are sent and read as their bytes, and a refusal for now is sent agai
     new Response(new Uint8Array([1, 2, 3])),
   ]);
 
-  const kept = await settled(client.files.upload('hällo', { name: 'a b.txt', userId: 'ada' }));
+  const kept = await settled(
+    client.files.upload('hällo', { name: 'a b.txt', userId: 'ada', retentionDays: 62 }),
+  );
   const read = await settled(client.files.content('f1'));
 
   expect(kept).toEqual(file);
   expect(read).toEqual(new Uint8Array([1, 2, 3]));
   expect(calls.map(({ request, body }) => [request, body])).toEqual([
-    ['POST /api/files?name=a+b.txt', 'hällo'],
-    ['POST /api/files?name=a+b.txt', 'hällo'],
+    ['POST /api/files?name=a+b.txt&retention_days=62', 'hällo'],
+    ['POST /api/files?name=a+b.txt&retention_days=62', 'hällo'],
     ['GET /api/files/f1/content', undefined],
   ]);
   expect(calls[1]?.headers.get('content-type')).toBe('application/octet-stream');
