@@ -147,16 +147,27 @@ describe.each(['openai/test', 'anthropic/test'])(
     });
 
     test('separates the tokens of a broken call from those of its repetition', async () => {
-      const { begin, follow } = await thinker();
+      const { begin, follow, jobIn, messages } = await thinker();
       world.provider.script(
         inTurn({ text: 'Once upon a time', fault: 'cut', faultAfter: 3 }, { text: 'Whole.' }),
       );
-      const events = await (await follow(await begin('Tell'))).ended;
+      const jobId = await begin('Tell');
+      const events = await (await follow(jobId)).ended;
 
       expect(textOf(events, 1)).toMatch(/^Once/);
       expect(textOf(events, 2)).toBe('Whole.');
       const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
       expect(logs).toEqual([expect.stringMatching(/asking again/)]);
+      const { body: job } = await jobIn(jobId, 'completed');
+      const said = (await messages(job.conversation_id)).map(({ role, kind, content }) => ({
+        role,
+        kind,
+        content,
+      }));
+      expect(said.slice(1)).toEqual([
+        { role: 'assistant', kind: 'unfinished', content: textOf(events, 1) },
+        { role: 'assistant', kind: 'message', content: 'Whole.' },
+      ]);
     });
 
     test('has the error of a tool', async () => {

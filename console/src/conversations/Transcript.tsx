@@ -46,6 +46,7 @@ const speakers: Record<string, { name: string; icon: LucideIcon; look: string }>
   user: { name: 'User', icon: User, look: 'bg-accent-soft text-accent-text' },
   assistant: { name: 'Assistant', icon: Bot, look: 'bg-good-soft text-good-text' },
   summary: { name: 'Summary of what was before', icon: FoldVertical, look: 'bg-sunken text-muted' },
+  unfinished: { name: 'Answer that broke off', icon: Bot, look: 'bg-sunken text-muted' },
   system: { name: 'System', icon: Settings2, look: 'bg-sunken text-muted' },
 };
 
@@ -184,7 +185,7 @@ function Statement({
   }
   return (
     <Said
-      by={message.kind === 'summary' ? 'summary' : message.role}
+      by={message.kind === 'message' ? message.role : message.kind}
       at={message.created_at}
       tokens={tokens.get(message.id)}
       {...(message.role === 'user' && { trialOf })}

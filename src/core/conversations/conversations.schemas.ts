@@ -68,9 +68,9 @@ const Message = Type.Object(
     conversation_id: Id,
     role: Words(messageRoles),
     kind: {
-      ...Words(['message', 'summary']),
+      ...Words(['message', 'summary', 'unfinished']),
       description:
-        'summary: the model has summarized the messages before it, which it is no longer sent.',
+        'summary: the model has summarized the messages before it, which it is no longer sent. unfinished: what had come of an answer whose call did not finish; no model is sent it.',
     },
     content: Type.String(),
     files: Type.Array(NamedFile, {

@@ -34,6 +34,8 @@ export function insertConversations(tx: Transaction, rows: readonly NewConversat
 }
 
 /** Inserts messages; tokens left out are none. */
+/** `messages.dialogue` of an answer that its call did not finish. */
+export const unfinishedMark = 4;
 /** Added to `messages.dialogue` of a summary. */
 export const summaryMark = 2;
 

@@ -22,6 +22,7 @@ import {
   type NewConversationRow,
   summaryMark,
   sumTokensByJob,
+  unfinishedMark,
 } from './conversations.store.ts';
 import { listData, listDialogue } from './dialogue.store.ts';
 import { filesOfMessage } from './files-of-message.ts';
@@ -177,7 +178,7 @@ export class Conversations {
       const files = (named.get(message) ?? []).flatMap((id) => rows.get(id) ?? []);
       return {
         ...shown,
-        kind: dialogue >= summaryMark ? ('summary' as const) : ('message' as const),
+        kind: kindOf(dialogue),
         files: files.map(fileReference),
         created_at: timestamp(message.created_at),
       };
@@ -246,4 +247,10 @@ export function conversationView(
   const { id, agent_id, user_id, status, trigger_type, forked_from, created_at, updated_at } = row;
   const moments = { created_at: timestamp(created_at), updated_at: timestamp(updated_at) };
   return { id, agent_id, user_id, status, trigger_type, forked_from, ...moments };
+}
+
+/** What `messages.dialogue` says of a message. */
+function kindOf(dialogue: number): 'message' | 'summary' | 'unfinished' {
+  if (dialogue === unfinishedMark) return 'unfinished';
+  return dialogue >= summaryMark ? 'summary' : 'message';
 }

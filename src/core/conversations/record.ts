@@ -28,6 +28,7 @@ import {
   reopenConversation,
   setFormingOf,
   summaryMark,
+  unfinishedMark,
 } from './conversations.store.ts';
 
 export type NewConversation = Readonly<
@@ -64,6 +65,8 @@ export interface DialogueEntry extends NewMessage {
   readonly isDialogue: boolean;
   /** Whether it is a summary of earlier messages. */
   readonly isSummary?: boolean;
+  /** Whether its call did not finish. */
+  readonly isUnfinished?: boolean;
 }
 
 /** A message that was held until guards had seen it, by the step in which it resulted. */
@@ -153,7 +156,15 @@ export async function addDialogue(
   await insertMessages(
     tx,
     entries.map((entry) => {
-      const { tokens = noTokens, model, data, isDialogue, isSummary, ...message } = entry;
+      const {
+        tokens = noTokens,
+        model,
+        data,
+        isDialogue,
+        isSummary,
+        isUnfinished,
+        ...message
+      } = entry;
       return {
         ...plainRow(message),
         prompt_tokens: tokens.prompt ?? 0,
@@ -163,7 +174,9 @@ export async function addDialogue(
         cache_write_tokens: tokens.cacheWrite ?? 0,
         reasoning_tokens: tokens.reasoning ?? 0,
         cost: tokens.cost,
-        dialogue: Number(isDialogue) + (isSummary ? summaryMark : 0),
+        dialogue: isUnfinished
+          ? unfinishedMark
+          : Number(isDialogue) + (isSummary ? summaryMark : 0),
         model: model ?? null,
         data,
       };

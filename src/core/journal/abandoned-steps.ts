@@ -57,6 +57,7 @@ async function endStepsOf(
       tokens: { ...nothingReported, cost: null },
       data: null,
       isDialogue: false,
+      isUnfinished: true,
     })),
   );
   const streamed = calls.length === 0 ? new Map() : await streamedBytesOf(tx, job.id);

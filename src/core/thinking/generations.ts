@@ -339,6 +339,7 @@ export class Generations {
             data: isWhole ? JSON.stringify(await storedOf(tx, job, call, end)) : null,
             isDialogue: end.isDialogue && isWhole && !isHeld,
             isSummary: end.summary !== undefined,
+            isUnfinished: !isWhole,
           },
         ]);
       }

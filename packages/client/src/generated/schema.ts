@@ -3622,10 +3622,10 @@ export interface components {
             /** @enum {string} */
             role: "user" | "assistant" | "system" | "tool";
             /**
-             * @description summary: the model has summarized the messages before it, which it is no longer sent.
+             * @description summary: the model has summarized the messages before it, which it is no longer sent. unfinished: what had come of an answer whose call did not finish; no model is sent it.
              * @enum {string}
              */
-            kind: "message" | "summary";
+            kind: "message" | "summary" | "unfinished";
             content: string;
             /** @description Its files that there still are: of a task, those that the platform keeps; of an answer, the pictures that the model has made; of an output, those that it names. */
             files: {
