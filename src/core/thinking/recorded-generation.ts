@@ -30,8 +30,8 @@ export interface PlannedTool {
   readonly call: ToolCall;
   /** The name on record. */
   readonly name: string;
-  /** How an earlier claim left it; undefined where this claim planned it. */
-  readonly left?: LeftTool;
+  /** How an earlier claim left it; undefined where none can have begun it. */
+  readonly left?: LeftTool | undefined;
 }
 
 /** A tool that has not answered. */
@@ -147,7 +147,9 @@ export function readGeneration(
       if (tool === undefined) continue;
       const result = messageOf<ToolMessage>(tool);
       if (result === undefined) {
-        open.set(toolCall.id, { n: tool.n, call: toolCall, name: tool.name, left: leftTool(tool) });
+        // No tool begins before the guards have passed the answer that calls it.
+        const left = isHeld ? undefined : leftTool(tool);
+        open.set(toolCall.id, { n: tool.n, call: toolCall, name: tool.name, left });
         continue;
       }
       const { message, isHeld: isResultHeld } = withoutMark(result);
