@@ -115,10 +115,14 @@ export async function releaseAnswer(
   return released;
 }
 
-/** What a provider has signed, and what it has reasoned, belongs to the text before. */
+/**
+ * What a provider has signed, and what it has reasoned, belongs to the text before. With calls of tools some providers require
+ * reasoning back, and accept any.
+ */
 function withText(message: AssistantMessage, text: string): AssistantMessage {
-  const { opaque: _opaque, reasoning: _reasoning, ...own } = message;
-  return { ...own, text };
+  const { opaque: _opaque, reasoning, ...own } = message;
+  if (reasoning === undefined || own.toolCalls.length === 0) return { ...own, text };
+  return { ...own, text, reasoning: { ...reasoning, text: '[withheld]' } };
 }
 
 function reportAnswer(attempt: ThinkingAttempt, step: number, message: AssistantMessage): void {
