@@ -451,6 +451,10 @@ describe('the answer', () => {
     const [answer] = await messagesWith(thinker, jobId, 'assistant');
     expect(answer.content).toMatch(/^\[held /);
     expect(follower.events.filter(({ event }) => event === 'token')).toEqual([]);
+    const fork = await thinker.post(`/api/conversations/${answer.conversation_id}/fork`, {});
+    expect(await contentsOf(thinker, { conversation_id: fork.body.id })).toEqual([
+      'user {"task":"Tell"}',
+    ]);
     held.open();
     const { body: job } = await thinker.jobIn(jobId, 'completed');
     await follower.event(({ event }) => event === 'status', 'the end');
@@ -492,6 +496,21 @@ describe('the answer', () => {
 
     expect(job.status).toBe('completed');
     expect(await contentsOf(thinker, job)).toContain('assistant [redacted] first.');
+  });
+
+  test('that it replaces goes back to a provider that wants its reasoning back, without that', async () => {
+    const thinker = await newGuarded([watching('answer')]);
+    const thinking = { text: 'A SECRET thought', signature: 's' };
+    const toolCalls = rendering('a{{ x }}', 'b').map((call) => ({ ...call, id: 'call_thought' }));
+    const calling = { thinking, text: 'SECRET first.', toolCalls };
+    world.provider.script(inTurn(calling, { text: 'Done.' }));
+    const before = soFar();
+
+    const job = await thinker.task('Play');
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Done.' } });
+    expect(sentSince(before)).toContain('[withheld]');
+    expect(sentSince(before)).not.toContain('SECRET');
   });
 });
 
@@ -613,9 +632,10 @@ describe('a guard that fails', () => {
 });
 
 describe('the model that a guard asks', () => {
-  test('gets neither instructions nor tools, is paid for by the job, and no stream has what it says', async () => {
+  test('gets neither instructions nor tools, is paid for by the job, and no stream or kept prompt has what it says', async () => {
     const thinker = await newGuarded([watching(everything, { asks: true })], {
       instructions: 'Speak as a pirate.',
+      keep_prompts: true,
     });
     const usage = { prompt: 10, completion: 5 };
     world.provider.script(({ messages }) =>
@@ -642,6 +662,8 @@ describe('the model that a guard asks', () => {
     const follower = await thinker.follow(job.job_id);
     await follower.event(({ event }) => event === 'status', 'the end');
     expect(JSON.stringify(follower.events)).not.toContain('Judged.');
+    const calls = (await thinker.steps(job.job_id)).filter(({ kind }) => kind === 'model');
+    expect(calls.map(({ prompt }) => prompt)).toEqual(['off', 'kept', 'off']);
   });
 });
 

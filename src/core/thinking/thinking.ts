@@ -203,7 +203,8 @@ async function continueGeneration(
     agentVersion: agent.version,
     mayDelegate: agent.agents !== '[]',
     fallbacks,
-    keepsPrompts: parts.prompts.keeps(agent),
+    // A guard's prompt has what it may refuse.
+    keepsPrompts: !part.isGuard && parts.prompts.keeps(agent),
     patience: new Patience(waitForProvider),
     leftOut: new Set(),
     withoutFiles: new Set(),

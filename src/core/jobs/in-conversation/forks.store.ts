@@ -1,5 +1,5 @@
 /** The queries of forks: conversations that begin with messages of another one. */
-import { sql } from 'kysely';
+import { type SqlBool, sql } from 'kysely';
 import type { Handle, Transaction } from '../../../adapters/database/database.ts';
 import { fittingRows } from '../../../adapters/database/page-bytes.ts';
 import { firstRow, statement } from '../../../adapters/database/statement.ts';
@@ -39,6 +39,7 @@ const sizes = statement<Part & { limit: number }>()((db, p) =>
     ])
     .where('conversation_id', '=', p('conversation_id'))
     .where('id', '<', p('before'))
+    .where(isNotHeld)
     .orderBy('id', 'desc')
     .limit(p('limit')),
 );
@@ -80,9 +81,13 @@ const copy = statement<Part & { first: string; to: string }>()((db, p) =>
         .select([sql<string>`cast(${p('to')} as text)`.as('conversation_id'), ...copiedColumns])
         .where('conversation_id', '=', p('conversation_id'))
         .where('id', '>=', p('first'))
-        .where('id', '<', p('before')),
+        .where('id', '<', p('before'))
+        .where(isNotHeld),
     ),
 );
+
+// What guards have not passed yet is released in its own conversation alone.
+const isNotHeld = sql<SqlBool>`not (dialogue = 0 and coalesce(data, '') like '%"isHeld":%')`;
 
 /** Copies messages, with their ids and their jobs, and without their tokens: these were spent once. */
 export function copyMessages(
