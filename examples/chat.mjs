@@ -1,5 +1,6 @@
 /**
- * A chat in your product, complete and without dependencies: a server between the browser and the platform, and its page.
+ * A chat in your product, complete: a server between the browser and the platform, and its page. It needs the package
+ * @skillwright/client, which sends again what a restart of the platform has interrupted.
  *
  *   SKILLWRIGHT_API_KEY=… AGENT=reader PORT=8090 node chat.mjs        # then open http://127.0.0.1:8090
  *
@@ -10,86 +11,102 @@ import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { createClient, isFinal, SkillwrightError } from '@skillwright/client';
 
-const platform = process.env.SKILLWRIGHT_URL ?? 'http://127.0.0.1:3000';
-const apiKey = process.env.SKILLWRIGHT_API_KEY ?? '';
-const agent = process.env.AGENT ?? 'default';
+const platform = createClient({
+  url: process.env.SKILLWRIGHT_URL ?? 'http://127.0.0.1:3000',
+  apiKey: process.env.SKILLWRIGHT_API_KEY,
+});
+const agentId = process.env.AGENT ?? 'default';
 const bodyBytesMax = 100_000;
 const page = readFileSync(new URL('chat.html', import.meta.url));
 
-/** A request to the platform on behalf of a user. A start is repeated with its key, which makes no second job. */
-function ask(
-  method,
-  path,
-  { user, body, headers = {}, signal = AbortSignal.timeout(30_000) } = {},
-) {
-  return fetch(`${platform}${path}`, {
-    method,
-    signal,
-    headers: {
-      'x-api-key': apiKey,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...(user === undefined ? {} : { 'x-user-id': user }),
-      ...headers,
-    },
-    body: body === undefined ? undefined : JSON.stringify(body),
-  });
-}
+const refusal = (status, code) => new SkillwrightError(code, { status, code });
+const get = (path, query) => platform.request({ method: 'GET', path, query });
+const post = (path, body, user) =>
+  platform.request({ method: 'POST', path, body, headers: user ? { 'x-user-id': user } : {} });
 
-const idPattern = /^[0-9a-f-]{36}$/;
-
-/** Whether a conversation or a job is the user's. The platform knows organizations, your product knows its users. */
-async function isOf(user, kind, id) {
-  if (!idPattern.test(id)) return false;
-  const found = await ask('GET', `/api/${kind}/${id}`);
-  return found.ok && (await found.json()).user_id === user;
+/**
+ * Refuses a conversation, a job or an approval of another user as one that is unknown. The platform knows organizations,
+ * your product knows its users. Ids come from browsers, so they are checked before they are part of a path.
+ */
+async function requireOwn(user, kind, id) {
+  const found = /^[0-9a-f-]{36}$/.test(id) ? await get(`/api/${kind}/${id}`) : undefined;
+  if (found?.user_id !== user) throw refusal(404, 'not_found');
 }
 
 const routes = {
   /** Says a text in a conversation, or in a new one; `mode` is queue, steer or interrupt. */
   async 'POST /say'({ user, body: { conversation, text, mode = 'queue', key } }) {
-    if (conversation && !(await isOf(user, 'conversations', conversation))) return notFound;
-    return ask('POST', '/api/agent/v1.0/run-task', {
-      user,
-      body: { task: text },
-      headers: {
-        'x-agent-id': agent,
-        'x-conversation-mode': mode,
-        'idempotency-key': `${user} ${key}`,
-        ...(conversation ? { 'x-conversation-id': conversation } : {}),
+    if (conversation) await requireOwn(user, 'conversations', conversation);
+    const job = await platform.start(
+      'agent/v1.0/run-task',
+      { task: text },
+      {
+        agentId,
+        userId: user,
+        conversationId: conversation ?? undefined,
+        conversationMode: mode,
+        idempotencyKey: `${user} ${key}`,
+        deadlineMs: 30_000,
       },
-    });
+    );
+    return job.accepted;
   },
 
-  async 'GET /messages'({ user, query }) {
-    const id = query.get('conversation') ?? '';
-    if (!(await isOf(user, 'conversations', id))) return notFound;
-    return ask('GET', `/api/conversations/${id}/messages?limit=500`);
+  async 'GET /messages'({ user, query: { conversation } }) {
+    await requireOwn(user, 'conversations', conversation);
+    return get(`/api/conversations/${conversation}/messages`, { limit: 500 });
+  },
+
+  /** The jobs of a conversation that have not ended, the oldest first. */
+  async 'GET /jobs'({ user, query: { conversation } }) {
+    await requireOwn(user, 'conversations', conversation);
+    const { data } = await get('/api/jobs', { conversation_id: conversation, limit: 50 });
+    return data.filter(({ status }) => !isFinal(status)).reverse();
   },
 
   /** Begins a conversation with what was said before a message. */
   async 'POST /fork'({ user, body: { conversation, before } }) {
-    if (!(await isOf(user, 'conversations', conversation))) return notFound;
-    return ask('POST', `/api/conversations/${conversation}/fork`, { user, body: { before } });
+    await requireOwn(user, 'conversations', conversation);
+    return post(`/api/conversations/${conversation}/fork`, { before }, user);
   },
 
   async 'POST /stop'({ user, body: { job } }) {
-    return (await isOf(user, 'jobs', job)) ? ask('POST', `/api/jobs/${job}/cancel`) : notFound;
+    await requireOwn(user, 'jobs', job);
+    return post(`/api/jobs/${job}/cancel`);
   },
 
-  /** The events of a job, as they happen. The browser reconnects with the id of the last one by itself. */
-  async 'GET /events'({ user, query, last, signal }) {
-    const id = query.get('job') ?? '';
-    if (!(await isOf(user, 'jobs', id))) return notFound;
-    const headers = last === undefined ? {} : { 'last-event-id': last };
-    return ask('GET', `/api/jobs/${id}/events`, { headers, signal });
+  /** What a job, and the jobs of agents below it, ask the person. */
+  async 'GET /approvals'({ user, query: { job } }) {
+    await requireOwn(user, 'jobs', job);
+    return (await get('/api/approvals', { job_id: job, status: 'pending' })).data;
+  },
+
+  async 'POST /decide'({ user, body: { approval, allow } }) {
+    await requireOwn(user, 'approvals', approval);
+    return post(`/api/approvals/${approval}/${allow ? 'approve' : 'reject'}`);
   },
 };
 
-const notFound = Response.json({ error: 'not_found' }, { status: 404 });
+/** The events of a job, as they happen, over as many connections to the platform as it takes. */
+async function sendEvents(user, { job }, request, response) {
+  await requireOwn(user, 'jobs', job);
+  const gone = new AbortController();
+  response.on('close', () => gone.abort());
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  response.flushHeaders();
+  const options = { after: request.headers['last-event-id'], signal: gone.signal };
+  async function* lines() {
+    for await (const { id, type, data } of platform.job(job).events(options))
+      yield `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+  }
+  await pipeline(Readable.from(lines()), response);
+}
 
 async function answer(request, response) {
-  const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://chat');
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://chat');
+  const query = Object.fromEntries(searchParams);
   // In your product: the user who is signed in.
   const [, known] = /(?:^|; )user=([0-9a-f-]{36})(?:;|$)/.exec(request.headers.cookie ?? '') ?? [];
   const user = known ?? randomUUID();
@@ -97,26 +114,22 @@ async function answer(request, response) {
     const cookie = `user=${user}; HttpOnly; SameSite=Strict; Path=/`;
     return response.writeHead(200, { 'content-type': 'text/html', 'set-cookie': cookie }).end(page);
   }
+  if (known === undefined) throw refusal(404, 'not_found');
+  if (request.method === 'GET' && pathname === '/events')
+    return sendEvents(user, query, request, response);
   const route = routes[`${request.method} ${pathname}`];
-  if (known === undefined || route === undefined) return response.writeHead(404).end();
-  const gone = new AbortController();
-  response.on('close', () => gone.abort());
+  if (route === undefined) throw refusal(404, 'not_found');
   const body = request.method === 'POST' ? await readBody(request) : undefined;
-  const last = request.headers['last-event-id'];
-  const found = await route({ user, query, body, last, signal: gone.signal });
-  response.writeHead(found.status, {
-    'content-type': found.headers.get('content-type') ?? 'application/json',
-    'cache-control': 'no-store',
-  });
-  const bytes = found === notFound ? Readable.from(['{"error":"not_found"}']) : found.body;
-  await pipeline(bytes, response);
+  const found = JSON.stringify(await route({ user, query, body }));
+  response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(found);
 }
 
 async function readBody(request) {
   let text = '';
   for await (const bytes of request) {
     text += bytes;
-    if (text.length > bodyBytesMax) throw new Error('The body is too long');
+    if (text.length > bodyBytesMax) throw refusal(413, 'payload_too_large');
   }
   return JSON.parse(text);
 }
@@ -124,10 +137,12 @@ async function readBody(request) {
 http
   .createServer((request, response) => {
     answer(request, response).catch((error) => {
-      if (error.name !== 'AbortError')
-        console.error(`${request.method} ${request.url}: ${error.message}`);
-      if (!response.headersSent) response.writeHead(502);
-      response.end();
+      const { status, code = 'failed', message } = error;
+      // The browser has gone, or the stream breaks off: the browser asks again.
+      if (response.headersSent) return response.destroy();
+      console.error(`${request.method} ${request.url}: ${message}`);
+      response.writeHead(status || 502, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ error: code, message }));
     });
   })
   .listen(Number(process.env.PORT ?? 8090), '127.0.0.1', function () {
