@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Usage } from '../../src/adapters/models/model.ts';
-import { nothingReported } from '../../src/adapters/models/model.ts';
+import { ModelError, nothingReported } from '../../src/adapters/models/model.ts';
 import { RunObservers } from '../../src/core/context/run-observer.ts';
 import { PromptSettings } from '../../src/core/journal/prompts/prompt-settings.ts';
 import { bytesKept } from '../../src/core/journal/prompts/prompts.store.ts';
@@ -91,9 +91,13 @@ describe.each(await engines())('on $name', (engine) => {
       await begun(journal, sending('x'.repeat(4 * 1024 * 1024)));
       await begun(journal, { sends: null });
       await begun(journal, {});
+      const unsent = new PromptOfCall(() => {
+        throw new ModelError('refused', 'The request cannot be made');
+      });
+      await begun(journal, { sends: unsent });
 
-      const states = [1, 2, 3].map(async (n) => (await prompt(world, job.id, n)).state);
-      expect(await Promise.all(states)).toEqual(['too_large', 'not_sent', 'off']);
+      const states = [1, 2, 3, 4].map(async (n) => (await prompt(world, job.id, n)).state);
+      expect(await Promise.all(states)).toEqual(['too_large', 'not_sent', 'off', 'not_sent']);
       expect(await keptBytes(world)).toBe(0);
     });
 

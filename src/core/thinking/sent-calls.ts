@@ -94,9 +94,13 @@ export class PromptOfCall {
     this.#bodyFor = bodyFor;
   }
 
-  /** The body for an answer of so many tokens at most. */
-  bodyFor(output: number): Json {
-    return this.#bodyFor(output);
+  /** The body for an answer of so many tokens at most; null where no request can be made. */
+  bodyFor(output: number): Json | null {
+    try {
+      return this.#bodyFor(output);
+    } catch (error) {
+      return noPrompt(error);
+    }
   }
 }
 
@@ -126,13 +130,14 @@ export async function promptFrom(
   try {
     const settings = await parts.credentials.settingsForModel(run.job.organization_id, model);
     const call = await callFor(settings);
-    const prompt = new PromptOfCall((output) => bodyOfCall({ ...call(output), onText: () => {} }));
-    // A call that cannot be written fails here, not in the transaction.
-    prompt.bodyFor(1);
-    return prompt;
+    return new PromptOfCall((output) => bodyOfCall({ ...call(output), onText: () => {} }));
   } catch (error) {
-    // The call itself fails for the same reason, on record.
-    if (error instanceof ModelError || error instanceof PlatformError) return null;
-    throw error;
+    return noPrompt(error);
   }
+}
+
+/** The call itself fails for the same reason, on record. */
+function noPrompt(error: unknown): null {
+  if (error instanceof ModelError || error instanceof PlatformError) return null;
+  throw error;
 }
