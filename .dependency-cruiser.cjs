@@ -6,7 +6,7 @@
  */
 const zones = {
   adapters: 'redis database queue http egress sandbox models blobs',
-  core: 'config context files events leases skills limits agents api-keys executors conversations scheduled-runs usage credentials embeddings memories journal jobs thinking',
+  core: 'config context files events leases skills limits agents api-keys executors conversations scheduled-runs usage credentials paces embeddings memories journal jobs thinking',
   platform:
     'run-events approvals schedules memory-formation triggers webhooks statistics user-data remote-skills mcp processes reloads queues',
   apps: 'start move console composition testing cli',

@@ -9,6 +9,7 @@ import type { Credentials } from '../../src/core/credentials/credentials.ts';
 import { Embedder } from '../../src/core/embeddings/embedder.ts';
 import { MemoryVectors } from '../../src/core/memories/embed-memories.ts';
 import { VectorIndex } from '../../src/core/memories/vector-index.ts';
+import { ProviderPaces } from '../../src/core/paces/provider-paces.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { contextOf } from '../support/context.ts';
 import { engines } from '../support/databases.ts';
@@ -46,6 +47,7 @@ async function world(database: Database) {
       name: 'local/angles',
       embeddings: { embed } as Embeddings,
       credentials,
+      paces: new ProviderPaces(contextOf({ database, clock })),
       prices: new Prices([]),
     },
     () => {},

@@ -4,6 +4,7 @@ import type { Embeddings } from '../../src/adapters/models/embeddings.ts';
 import { Prices } from '../../src/adapters/models/prices.ts';
 import type { Credentials } from '../../src/core/credentials/credentials.ts';
 import { Embedder } from '../../src/core/embeddings/embedder.ts';
+import { ProviderPaces } from '../../src/core/paces/provider-paces.ts';
 import { endLostCalls } from '../../src/core/usage/embedding-calls.ts';
 import { reserve } from '../../src/core/usage/reservations.ts';
 import { contextOf } from '../support/context.ts';
@@ -30,6 +31,7 @@ describe.each(await engines())('on $name', (engine) => {
         name: 'local/small',
         embeddings: { embed } as Embeddings,
         credentials,
+        paces: new ProviderPaces(contextOf({ database, clock })),
         prices: new Prices([]),
       },
       () => {},

@@ -1,6 +1,7 @@
 /** Providers of models that limit the rate or are unavailable: runs wait without a slot, and all calls obey. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Reply, ScriptedRequest } from '../support/scripted-provider.ts';
+import { limitedTo } from '../support/limited-provider.ts';
+import type { Script, ScriptedRequest } from '../support/scripted-provider.ts';
 import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -36,6 +37,8 @@ beforeAll(async () => {
       COUNTED_CALLS_PER_MINUTE: '60',
       EVEN_BASE_URL: openaiBaseUrl,
       EVEN_CALLS_PER_MINUTE: '300',
+      FAIR_BASE_URL: openaiBaseUrl,
+      FAIR_CALLS_PER_MINUTE: '300',
       METERED_TOKENS_PER_MINUTE: '60000',
       WORKER_CONCURRENCY: '4',
       ENCRYPTION_KEY: 'a'.repeat(64),
@@ -49,28 +52,11 @@ afterAll(async () => {
 });
 
 /** Answers by the provider, which is the first part of the name of the model. */
-const scripts = new Map<string, (request: ScriptedRequest) => Reply>();
+const scripts = new Map<string, Script>();
 const asked = (model: string) => world.provider.requests.filter((one) => one.model === model);
-function scripted(model: string, script: (request: ScriptedRequest) => Reply) {
+function scripted(model: string, script: Script) {
   scripts.set(model, script);
   world.provider.script((request) => scripts.get(request.model)?.(request) ?? { text: 'Fine.' });
-}
-
-/** Refuses what is more than so many calls a second. */
-function limitedTo(perSecond: number, answer: (request: ScriptedRequest) => Reply) {
-  const served: number[] = [];
-  let refusals = 0;
-  const script = (request: ScriptedRequest): Reply => {
-    const now = performance.now();
-    while (served[0] !== undefined && served[0] <= now - 1_000) served.shift();
-    if (served.length < perSecond) {
-      served.push(now);
-      return answer(request);
-    }
-    refusals += 1;
-    return { fault: { status: 429 } };
-  };
-  return { script, refusals: () => refusals };
 }
 
 const turnsOf = ({ messages }: ScriptedRequest) =>
@@ -298,6 +284,24 @@ describe('limits that the operator sets', () => {
 
     expect(asked('even')).toHaveLength(20);
     expect((asked('even').at(-1)?.at ?? 0) - releasedAt).toBeGreaterThan(590);
+  });
+
+  test('are given to organizations in turn, however many calls one of them has waiting', async () => {
+    scripted('fair', () => ({ text: 'Fair.' }));
+    const [many, few] = await Promise.all(
+      [0, 1].map(() => newThinker(world.platform, { model: 'fair/fair' })),
+    );
+    if (many === undefined || few === undefined) throw new Error('no thinkers');
+    const ids = await Promise.all(Array.from({ length: 60 }, (_, n) => many.begin(`Task ${n}`)));
+    await waitFor(() => asked('fair').length >= 3, { describe: 'some are made' });
+    const before = asked('fair').length;
+
+    expect(await few.task('Mine')).toMatchObject({ status: 'completed', attempt: 1 });
+
+    // 15 calls have their moments, and two more come by turns; those of one organization alone would be 57.
+    expect(asked('fair').length - before).toBeLessThan(30);
+    for (const id of ids) await many.jobIn(id, 'completed');
+    expect(asked('fair')).toHaveLength(61);
   });
 
   test('are kept to in tokens, by what the calls took', async () => {

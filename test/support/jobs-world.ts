@@ -47,6 +47,7 @@ import type { JobRunners } from '../../src/core/jobs/turns/runner.ts';
 import type { Turns } from '../../src/core/jobs/turns/turns.ts';
 import { PromptSettings } from '../../src/core/journal/prompts/prompt-settings.ts';
 import type { Memories } from '../../src/core/memories/memories.ts';
+import { ProviderPaces } from '../../src/core/paces/provider-paces.ts';
 import { SkillRegistry } from '../../src/core/skills/registry.ts';
 import { SkillSettings } from '../../src/core/skills/settings.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
@@ -216,6 +217,7 @@ export async function jobsWorld(
     {
       ...{ agents, apiKeys, conversations, credentials, expressions: new Expressions(), skills },
       files,
+      paces: new ProviderPaces(base),
       prompts: new PromptSettings(base),
     },
     () => [],

@@ -7,6 +7,7 @@ import { readConfig } from '../../src/core/config/config.ts';
 import { Credentials } from '../../src/core/credentials/credentials.ts';
 import type { Meaning } from '../../src/core/memories/meaning.ts';
 import { RunMemories } from '../../src/core/memories/run-memory.ts';
+import { ProviderPaces } from '../../src/core/paces/provider-paces.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { contextOf } from './context.ts';
 import type { Engine } from './databases.ts';
@@ -31,7 +32,9 @@ export async function vectorsWorld(engine: Engine) {
     const context = contextOf({ database, clock, config: { ...readConfig({}), providers } });
     const metrics = new Metrics({ version: '1.0.0', roles: 'worker' });
     metrics.embedded = ({ purpose, outcome }) => void events.push(`${purpose} ${outcome}`);
-    const embeddings = composeEmbeddings(context, model, new Credentials(context, null), metrics);
+    const credentials = new Credentials(context, null);
+    const paces = new ProviderPaces(context);
+    const embeddings = composeEmbeddings(context, model, { credentials, paces }, metrics);
     onTestFinished(() => embeddings.embedder.stop());
     return embeddings;
   };

@@ -9,6 +9,7 @@ import { Embedder } from '../../core/embeddings/embedder.ts';
 import { MemoryVectors } from '../../core/memories/embed-memories.ts';
 import { Meaning } from '../../core/memories/meaning.ts';
 import { VectorIndex } from '../../core/memories/vector-index.ts';
+import type { ProviderPaces } from '../../core/paces/provider-paces.ts';
 import { newId } from '../../kernel/ids.ts';
 import { warnOfModel } from './warn-of-model.ts';
 
@@ -18,13 +19,14 @@ export type ComposedEmbeddings = ReturnType<typeof composeEmbeddings>;
 export function composeEmbeddings(
   context: Context,
   name: string,
-  credentials: Credentials,
+  { credentials, paces }: { readonly credentials: Credentials; readonly paces: ProviderPaces },
   metrics: Metrics,
 ) {
   const { database, clock, config, log } = context;
   warnOfModel('EMBEDDING_MODEL', name, { providers: config.providers, log });
   const embeddings = new Embeddings(clock);
-  const model = { name, embeddings, credentials, prices: new Prices(config.modelPrices) };
+  const prices = new Prices(config.modelPrices);
+  const model = { name, embeddings, credentials, paces, prices };
   const embedder = new Embedder(context, model, ({ purpose, outcome, usage, cost }) => {
     metrics.embedded({ purpose, outcome });
     if (usage !== null) metrics.tokensUsed(usage, cost);

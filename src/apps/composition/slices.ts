@@ -22,6 +22,7 @@ import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { Turns } from '../../core/jobs/turns/turns.ts';
 import { Weights } from '../../core/jobs/turns/weights.ts';
 import { PromptSettings } from '../../core/journal/prompts/prompt-settings.ts';
+import { ProviderPaces } from '../../core/paces/provider-paces.ts';
 import { SkillRegistry } from '../../core/skills/registry.ts';
 import { Budgets } from '../../core/usage/budgets.ts';
 import { UsageLedger } from '../../core/usage/usage.ts';
@@ -42,7 +43,6 @@ import { Triggers } from '../../platform/triggers/triggers.ts';
 import { UserData } from '../../platform/user-data/user-data.ts';
 import { composeAgents } from './agents.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
-import type { ComposedEmbeddings } from './embeddings.ts';
 import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
 import { composeRemoteSkills, runnersOf } from './remote-skills.ts';
@@ -72,11 +72,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   await prompts.refresh();
   const weights = new Weights(base);
   await weights.refresh();
-  const turns = new Map(
-    jobQueues.map((name) => [name, new Turns(config.workerConcurrency, weights.byOrganization)]),
-  );
-  const used = await composeUsed(parts, base, turns);
-  const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets } = used;
+  const used = await composeUsed(parts, base, weights.byOrganization);
+  const { agents, apiKeys, skills, metrics, remoteSkills, signingSecrets, turns } = used;
   base.observers.add(used.processes.local, used.recorder, new RunMetrics(metrics));
   const thinking = composeThinking(
     base,
@@ -138,19 +135,25 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
 }
 
 /** The slices that jobs use. */
-async function composeUsed(parts: Parts, base: Context, turns: ReadonlyMap<JobQueue, Turns>) {
+async function composeUsed(parts: Parts, base: Context, weights: ReadonlyMap<string, number>) {
   const { config, executors } = parts;
+  const turns = new Map(
+    jobQueues.map((name) => [name, new Turns(config.workerConcurrency, weights)]),
+  );
+  const paces = new ProviderPaces(base, weights);
   const processes = await composeProcesses(parts, base, turns);
   const secrets = await composeSecrets(base, parts.encryptionKey, processes.cluster);
   const { skills, loadedSkills } = await composeSkills(base, executors, processes.cluster);
   const metrics = metricsOf(parts);
-  const embeddings = await loadEmbeddings(base, secrets.credentials, metrics);
+  const embeddings = await loadEmbeddings(base, secrets.credentials, paces, metrics);
   const meaning = () => embeddings?.meaning ?? null;
   const blobs = await openBlobs(config);
   const files = new Files(base, blobs);
   const expressions = new Expressions();
   const ofAgents = composeAgents(base, { skills, meaning, expressions });
   return {
+    turns,
+    paces,
     metrics,
     expressions,
     embeddings,
@@ -183,12 +186,13 @@ async function openBlobs(config: Config): Promise<Blobs | null> {
 async function loadEmbeddings(
   context: Context,
   credentials: Credentials,
+  paces: ProviderPaces,
   metrics: Metrics,
-): Promise<ComposedEmbeddings | null> {
+) {
   const { embeddingModel: model } = context.config;
   if (model === null) return null;
   const { composeEmbeddings } = await import('./embeddings.ts');
-  return composeEmbeddings(context, model, credentials, metrics);
+  return composeEmbeddings(context, model, { credentials, paces }, metrics);
 }
 
 function metricsOf({ version, config }: Parts) {

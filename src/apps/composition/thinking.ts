@@ -12,12 +12,12 @@ import type { Conversations } from '../../core/conversations/conversations.ts';
 import type { Credentials } from '../../core/credentials/credentials.ts';
 import type { Files } from '../../core/files/files.ts';
 import type { PromptSettings } from '../../core/journal/prompts/prompt-settings.ts';
+import type { ProviderPaces } from '../../core/paces/provider-paces.ts';
 import type { SkillRegistry } from '../../core/skills/registry.ts';
 import type { LoadedSkill } from '../../core/skills/sources/modules.ts';
 import { SkillFolders } from '../../core/skills/sources/skill-folders.ts';
 import { Capacity } from '../../core/thinking/capacity.ts';
 import { DocumentReader } from '../../core/thinking/document-reader.ts';
-import { ProviderPaces } from '../../core/thinking/pace/provider-paces.ts';
 import { ModelThinking } from '../../core/thinking/thinking.ts';
 import { warnOfModel } from './warn-of-model.ts';
 
@@ -33,6 +33,7 @@ interface ThinkingSlices {
   readonly expressions: Expressions;
   readonly skills: SkillRegistry;
   readonly files: Files;
+  readonly paces: ProviderPaces;
   readonly prompts: PromptSettings;
 }
 
@@ -47,6 +48,7 @@ export function composeThinking(
     expressions,
     skills,
     files,
+    paces,
     prompts,
   }: ThinkingSlices,
   definitions: () => readonly LoadedSkill[],
@@ -73,7 +75,7 @@ export function composeThinking(
     expressions,
     skills,
     models,
-    paces: new ProviderPaces(context),
+    paces,
     files,
     documents: new DocumentReader(),
     fileBytes: new Capacity(fileBytesMax),

@@ -9,6 +9,7 @@ import { type Backoff, delayAfter } from '../../kernel/backoff.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { cutToBytes } from '../../kernel/cut-text.ts';
 import type { Context } from '../context/context.ts';
+import { ProviderBusyError } from '../paces/busy-error.ts';
 import { type Made, makeTexts, TextFailures } from './make-texts.ts';
 import { QuestionCache } from './question-cache.ts';
 import {
@@ -77,7 +78,8 @@ export class Embedder {
       if (!(error instanceof ModelError)) throw error;
       // The provider may accept other queries, so it does not rest.
       if (error instanceof TextsRefusedError) return null;
-      this.#resting.set(place, this.#clock.monotonic() + restMs);
+      const ms = Math.min(restMs, error.retryAfterMs ?? restMs);
+      this.#resting.set(place, this.#clock.monotonic() + ms);
       if (error.fault !== 'aborted') {
         const words = 'a question has no vector: memories are searched by words alone';
         this.#requests.logFailureOnce(
@@ -120,7 +122,8 @@ export class Embedder {
       this.#postponeFor(owning, null);
     } else {
       // A slow provider may answer in time for fewer texts.
-      this.#batches.set(place, Math.max(1, Math.floor(batch / 2)));
+      if (!(stopped instanceof ProviderBusyError))
+        this.#batches.set(place, Math.max(1, Math.floor(batch / 2)));
       this.postpone(owning, stopped.message, stopped.retryAfterMs);
     }
     return made;

@@ -1,20 +1,28 @@
 /** One request for vectors: within the budget of the agent, counted for agent and model. Logs each kind of failure once. */
+import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Database } from '../../adapters/database/database.ts';
 import type { Embeddings } from '../../adapters/models/embeddings.ts';
 import { ModelError, type ModelFault, type Usage } from '../../adapters/models/model.ts';
 import { costOf } from '../../adapters/models/price.ts';
 import type { Prices } from '../../adapters/models/prices.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import { type Clock, timestamp } from '../../kernel/clock.ts';
 import type { Logger } from '../../kernel/log.ts';
 import type { Context } from '../context/context.ts';
 import type { Credentials } from '../credentials/credentials.ts';
+import { ProviderBusyError } from '../paces/busy-error.ts';
+import { type PacedProvider, pacedProviderOf } from '../paces/paced-provider.ts';
+import type { ProviderPaces } from '../paces/provider-paces.ts';
 import { endCall, type OpenCall, openCall } from '../usage/embedding-calls.ts';
 
-/** Timeouts of requests for queries and for memories. */
-const questionMs = 2_000;
-const textsMs = 30_000;
+/** Timeouts of requests for queries and for memories, and how long these wait at most for the pace of the provider. */
+const timeouts = { question: 2_000, memory: 30_000 };
+const waits = { question: 1_000, memory: 3_000 };
 /** The most failures that are remembered as logged. */
 const reportedMax = 10_000;
+
+/** Another failure may be one of the texts, or of a short timeout. */
+const isOfProvider = ({ isRateLimited, retryAfterMs, wasLost, isDown }: ModelError) =>
+  isRateLimited || retryAfterMs !== null || wasLost || isDown;
 
 /** The agent that the texts belong to, which is charged. */
 export interface Owning {
@@ -45,6 +53,7 @@ export interface EmbeddingService {
   readonly embeddings: Embeddings;
   /** How organizations reach the provider. */
   readonly credentials: Credentials;
+  readonly paces: ProviderPaces;
   readonly prices: Prices;
 }
 
@@ -81,13 +90,23 @@ export class EmbeddingRequests {
     if (call === null) return null;
     const { organizationId } = owning;
     try {
-      const { vectors, usage } = await model.embeddings.embed({
-        model: model.name,
-        settings: await model.credentials.settingsForModel(organizationId, model.name),
-        texts: given,
-        timeoutMs: purpose === 'question' ? questionMs : textsMs,
-        signal: this.#stopping.signal,
-      });
+      const settings = await model.credentials.settingsForModel(organizationId, model.name);
+      const provider = pacedProviderOf(model.name, settings, organizationId);
+      await this.#awaitMoment(provider, call.expected, purpose);
+      const embed = () =>
+        model.embeddings.embed({
+          model: model.name,
+          settings,
+          texts: given,
+          timeoutMs: timeouts[purpose],
+          signal: this.#stopping.signal,
+        });
+      const { vectors, usage } = await model.paces.call(
+        provider,
+        call.expected,
+        embed,
+        isOfProvider,
+      );
       await this.#end(call, usage, purpose);
       const price = model.prices.at(model.name, call.reserved_at);
       const cost = price === undefined ? null : costOf(usage, price);
@@ -100,6 +119,24 @@ export class EmbeddingRequests {
       this.observe({ purpose, outcome, usage: null, cost: null });
       throw error;
     }
+  }
+
+  /** Waits for the moment of a request. Rejects with a ProviderBusyError where that is not near. */
+  async #awaitMoment(provider: PacedProvider, tokens: number, purpose: Purpose): Promise<void> {
+    const now = this.clock.now();
+    const until = now + waits[purpose];
+    // Before the other calls of its organization: there are few, and a client may wait for it.
+    const asking = { tokens, until, hasWaited: true };
+    const { kind, at, reason } = await this.model.paces.momentFor(provider, asking);
+    if (reason === null) return;
+    if (kind !== 'moment') {
+      const message = `The provider ${provider.provider} is not called for vectors before ${timestamp(at)} (${reason})`;
+      throw new ProviderBusyError(message, reason, at - now, false);
+    }
+    const { signal } = this.#stopping;
+    await elapsed(at - now, undefined, { signal }).catch(() => {
+      throw new ModelError('aborted', 'The platform stops');
+    });
   }
 
   /** Reserves the tokens of a request; null if the budget has too few. */

@@ -2,7 +2,7 @@
 
 import { type ModelError, mayBeCharged } from '../../adapters/models/model.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
-import { ProviderBusyError } from './pace/busy-error.ts';
+import { ProviderBusyError } from '../paces/busy-error.ts';
 
 /** Tries of one turn in one attempt of the job; fewer where the provider may charge for them. */
 const triesMax = { free: 3, charged: 2 };

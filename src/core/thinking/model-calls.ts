@@ -16,6 +16,7 @@ import {
 import { partsOfModel } from '../../adapters/models/providers.ts';
 import { sizeOfMessages, sumOfSizes, type TextSize } from '../../adapters/models/text-size.ts';
 import { delayAfter } from '../../kernel/backoff.ts';
+import { ProviderBusyError } from '../paces/busy-error.ts';
 import {
   type ActiveGeneration,
   log,
@@ -44,7 +45,6 @@ import type { BegunCall } from './generations.ts';
 import { unanswered, withoutCalls } from './last-turn.ts';
 import { reportMessage, withMadeFiles } from './made-files.ts';
 import { filesIn } from './message-files.ts';
-import { ProviderBusyError } from './pace/busy-error.ts';
 import { awaitMoment, bookedTokens, noted, usualOutput } from './pace/paced-calls.ts';
 import { askPatiently } from './pace/patience.ts';
 import { pause } from './pace/pause.ts';

@@ -3,27 +3,20 @@ import { ModelError, type Usage } from '../../../adapters/models/model.ts';
 import type { ProviderSettings } from '../../../adapters/models/providers.ts';
 import { timestamp } from '../../../kernel/clock.ts';
 import { providerWaitInWords } from '../../journal/provider-waits.ts';
+import { ProviderBusyError } from '../../paces/busy-error.ts';
+import type { PaceReason } from '../../paces/pace-rule.ts';
+import { pacedProviderOf } from '../../paces/paced-provider.ts';
 import { type ActiveGeneration, log, type ThinkingAttempt } from '../attempt.ts';
-import { ProviderBusyError } from './busy-error.ts';
-import type { PaceReason } from './pace-rule.ts';
-import { pacedProviderOf } from './paced-provider.ts';
 import { pause } from './pause.ts';
 
 /** A call waits so long with its run loaded; for longer ones the run is unloaded. */
 export const shortWaitMs = 10_000;
 /** Where another model can be asked, a moment this near is waited for: the other one's answer would differ. */
 const nearMs = 2_000;
-/**
- * Moments further ahead are reserved for no call: runs that are cancelled would leave them unused, and those of one
- * organization would hold up all others. Such a call asks again after this time.
- */
-export const reservedMaxMs = 60_000;
 /** Shorter waits are not told of. */
 const toldMs = 1_000;
 /** A moment that a call has not used for so long is lost. */
 const unusedMs = 1_000;
-/** A moment that was kept for a run counts for so long: to load it takes a while. */
-const lateMaxMs = 15_000;
 /** Most answers have fewer tokens, so a call does not wait for a budget or a pace to have more. */
 export const usualOutput = 1_024;
 
@@ -42,10 +35,12 @@ export async function awaitMoment(
   hasNext: boolean,
 ): Promise<() => Promise<void>> {
   const { clock } = active.attempt.parts.context;
-  await waitForMoment(active, model, prompt, hasNext);
+  const hasWaited = active.generation.patience.rounds > 0;
+  await waitForMoment(active, model, prompt, { hasNext, hasWaited });
   const at = clock.monotonic();
   return async () => {
-    if (clock.monotonic() - at > unusedMs) await waitForMoment(active, model, prompt, hasNext);
+    if (clock.monotonic() - at <= unusedMs) return;
+    await waitForMoment(active, model, prompt, { hasNext, hasWaited: true });
   };
 }
 
@@ -53,7 +48,7 @@ async function waitForMoment(
   { attempt, generation }: ActiveGeneration,
   model: string,
   prompt: number,
-  hasNext: boolean,
+  waiting: { readonly hasNext: boolean; readonly hasWaited: boolean },
 ): Promise<void> {
   const { parts, run } = attempt;
   const { clock } = parts.context;
@@ -61,31 +56,31 @@ async function waitForMoment(
   const settings = await settingsOrNone(attempt, model);
   if (settings === null) return;
   const provider = pacedProviderOf(model, settings, run.job.organization_id);
-  const { moment: kept } = patience;
-  patience.moment = null;
-  const isKept = kept?.provider === provider.provider && clock.now() - kept.at < lateMaxMs;
-  if (isKept && !(await parts.paces.isOver({ isKept }, provider, 0))) return;
   const tokens = bookedTokens(prompt, output);
-  for (;;) {
+  const { hasNext } = waiting;
+  const loadedMs = hasNext ? nearMs : shortWaitMs;
+  const latest = clock.now() + Math.max(loadedMs, hasNext ? 0 : patience.ms);
+  const until = hasNext ? latest : (patience.until ?? latest);
+  for (let { hasWaited } = waiting; ; hasWaited = true) {
     const now = clock.now();
-    const until = hasNext
-      ? now + nearMs
-      : Math.min(patience.until ?? now + Math.max(shortWaitMs, patience.ms), now + reservedMaxMs);
-    const moment = await parts.paces.momentFor(provider, tokens, until);
-    const { at, reason } = moment;
+    const moment = await parts.paces.momentFor(provider, { tokens, until, hasWaited });
+    const { kind, at, reason } = moment;
     const own = patience.refusal?.provider === provider.provider ? patience.refusal.said : '';
     const said = moment.said || own;
     const waitMs = at - now;
-    if (reason !== null && waitMs > (hasNext ? nearMs : shortWaitMs)) {
+    if (reason !== null && (kind === 'late' || waitMs > loadedMs)) {
       const message = `The provider ${provider.provider} is not called for ${model} before ${timestamp(at)} (${reason})${said === '' ? '' : `. It said: ${said}`}`;
-      throw new ProviderBusyError(message, reason, waitMs, at <= until);
+      throw new ProviderBusyError(message, reason, waitMs, kind !== 'late');
     }
-    if (waitMs <= 0) return;
-    if (reason !== null && waitMs >= toldMs) {
-      log(attempt, `Waits for ${providerWaitInWords(waitName(provider.provider, reason), at)}`);
+    if (waitMs > 0) {
+      if (reason !== null && waitMs >= toldMs) {
+        log(attempt, `Waits for ${providerWaitInWords(waitName(provider.provider, reason), at)}`);
+      }
+      await pause(waitMs, call.signal);
     }
-    await pause(waitMs, call.signal);
-    if (!(await parts.paces.isOver(moment, provider, now))) return;
+    if (kind === 'moment' && (waitMs <= 0 || !(await parts.paces.isOver(moment, provider, now)))) {
+      return;
+    }
   }
 }
 
@@ -93,33 +88,16 @@ async function waitForMoment(
 export const bookedTokens = (expected: number, output: number) =>
   expected + Math.min(output, usualOutput);
 
-/** Makes a call, and notes how the provider served it; `booked` are the tokens for which its moment was reserved. */
-export async function noted<Answer extends { readonly usage: Usage }>(
+/** Makes a call, of which the pace of its provider learns; `booked` are the tokens for which its moment was taken. */
+export function noted<Answer extends { readonly usage: Usage }>(
   { parts, run }: ThinkingAttempt,
   model: string,
   settings: ProviderSettings | undefined,
   booked: number,
   call: () => Promise<Answer>,
 ): Promise<Answer> {
-  const { paces, context } = parts;
-  const begun = paces.begin(pacedProviderOf(model, settings, run.job.organization_id));
-  const warn = (err: unknown) =>
-    context.log.warn({ err, job_id: run.job.id, model }, 'the pace of a provider is not recorded');
-  try {
-    const answer = await call();
-    const { prompt, completion } = answer.usage;
-    const isReported = prompt !== null && completion !== null;
-    void paces.answered(begun, isReported ? prompt + completion - booked : 0).catch(warn);
-    return answer;
-  } catch (error) {
-    if (error instanceof ModelError && error.fault === 'unavailable') {
-      // Before the next call asks for its moment.
-      await paces.failed(begun, error).catch(warn);
-    } else if (error instanceof ModelError && error.fault !== 'aborted') {
-      void paces.answered(begun).catch(warn);
-    }
-    throw error;
-  }
+  const provider = pacedProviderOf(model, settings, run.job.organization_id);
+  return parts.paces.call(provider, booked, call);
 }
 
 /** Null where they cannot be read: then the call fails for that reason, on record. */

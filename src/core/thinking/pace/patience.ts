@@ -11,17 +11,17 @@ import { waitsOf } from '../../jobs/runs/run-waits.ts';
 import { providerWaitInWords } from '../../journal/provider-waits.ts';
 import { heldKey } from '../../journal/records.ts';
 import type { WaitKindVerbs } from '../../journal/wait-kinds.ts';
+import { ProviderBusyError } from '../../paces/busy-error.ts';
 import { type ActiveGeneration, log } from '../attempt.ts';
 import { stopped, ThinkingError } from '../thinking-error.ts';
-import { ProviderBusyError } from './busy-error.ts';
-import { reservedMaxMs, shortWaitMs, waitName } from './paced-calls.ts';
+import { shortWaitMs, waitName } from './paced-calls.ts';
 import { findProviderWait } from './patience.store.ts';
 import { pause } from './pause.ts';
 
 /** Where the provider does not say when to come back, and at least where it says so again and again. */
 const backoff = { baseMs: 5_000, maxMs: 60_000 };
-/** Calls for which no moment was reserved ask again in a time that grows by this to the most: else all would do so at once. */
-const spread = { stepMs: reservedMaxMs, maxMs: 5 * reservedMaxMs };
+/** Calls that are not expected ask again in a time that grows by this to the most: else all would do so at once. */
+const spread = { stepMs: 30_000, maxMs: 300_000 };
 
 export class Patience {
   /** How long a turn may wait; 0 to fail at once. */
@@ -38,8 +38,6 @@ export class Patience {
   refusal: { readonly provider: string; readonly said: string } | null = null;
   /** The model that the turn waits for. */
   model: string | null = null;
-  /** The moment that was kept for the next call of a provider while the run waited. */
-  moment: { readonly provider: string; readonly at: number } | null = null;
 
   constructor(seconds: number) {
     this.ms = seconds * 1_000;
@@ -83,7 +81,6 @@ async function beginTurn(active: ActiveGeneration, turn: number): Promise<void> 
     until: null,
     recorded: 0,
     rounds: 0,
-    moment: null,
     refusal: null,
   });
   const { job } = attempt.run;
@@ -91,12 +88,9 @@ async function beginTurn(active: ActiveGeneration, turn: number): Promise<void> 
   const { byKey } = await journalOf(attempt.run).records();
   let last = byKey.get(keyOf(id, turn, 1));
   if (last === undefined) return;
-  const startOf = async (nth: number) => {
-    const { read } = attempt.parts.context.database;
-    const wait = await findProviderWait(read, { job_id: job.id, key: keyOf(id, turn, nth) });
-    return Number(wait?.started_at ?? 0);
-  };
-  patience.until = (await startOf(1)) + patience.ms;
+  const { read } = attempt.parts.context.database;
+  const wait = await findProviderWait(read, { job_id: job.id, key: keyOf(id, turn, 1) });
+  patience.until = Number(wait?.started_at ?? 0) + patience.ms;
   for (let nth = 1; ; nth++) {
     const next = byKey.get(keyOf(id, turn, nth));
     if (next === undefined) break;
@@ -104,13 +98,8 @@ async function beginTurn(active: ActiveGeneration, turn: number): Promise<void> 
     patience.recorded = nth;
   }
   patience.rounds = patience.recorded;
-  const [provider = ''] = last.name.split(':', 1);
-  const at = last.due_at ?? 0;
-  const isReserved =
-    at < patience.until && at - (await startOf(patience.recorded)) <= reservedMaxMs;
-  patience.moment = isReserved ? { provider, at } : null;
   // The run may go on for another reason, such as a wait of its code that has ended.
-  if (last.status === 'waiting') await waitOn(active, { name: last.name, at });
+  if (last.status === 'waiting') await waitOn(active, { name: last.name, at: last.due_at ?? 0 });
 }
 
 async function waitFor(active: ActiveGeneration, failure: ModelError): Promise<void> {
@@ -130,7 +119,6 @@ async function waitFor(active: ActiveGeneration, failure: ModelError): Promise<v
   const isLimited = failure.isRateLimited;
   const name = waitName(provider, isLimited ? 'rate limit' : 'unavailable');
   log(attempt, `Waits for ${providerWaitInWords(name, at)}`);
-  patience.moment = busy?.isReserved && at < patience.until ? { provider, at } : null;
   if (at - now <= shortWaitMs) return pause(at - now, call.signal);
   patience.recorded += 1;
   await waitOn(active, { name, at });
@@ -143,7 +131,7 @@ function delayOf(
   round: number,
 ): number {
   if (retryAfterMs === null) return delayAfter(backoff, round);
-  if (busy?.isReserved) return retryAfterMs;
+  if (busy?.isExpected) return retryAfterMs;
   if (busy !== undefined)
     return retryAfterMs + Math.random() * Math.min(spread.maxMs, spread.stepMs * round);
   return round === 1 ? retryAfterMs : Math.max(retryAfterMs, delayAfter(backoff, round - 1));

@@ -3,8 +3,8 @@
  * provider limits a rate it teaches how many calls the provider takes; from then on each call gets a moment of its own. The
  * learned rate rises slowly while no call is refused, so it follows the provider. Pure: time and chance are arguments.
  */
-import type { MinuteLimits } from '../../../adapters/models/providers.ts';
-import { delayAfter } from '../../../kernel/backoff.ts';
+import type { MinuteLimits } from '../../adapters/models/providers.ts';
+import { delayAfter } from '../../kernel/backoff.ts';
 
 /** Why a provider is left alone, in words. */
 export type PaceReason = 'rate limit' | 'unavailable';
@@ -29,6 +29,20 @@ export interface Pace {
   readonly raisedAt: number;
   /** Calls a minute that processes had answered when the first was refused, by process. */
   readonly observed: Readonly<Record<string, number>>;
+  /** The end of the time in which those were counted. */
+  readonly countedUntil: number;
+  /** Of the organizations whose calls have a moment or a position ahead. */
+  readonly shares: readonly Share[];
+}
+
+/** What an organization has of a pace. */
+export interface Share {
+  readonly organization: string;
+  readonly weight: number;
+  /** When its next call has its turn. */
+  readonly dueAt: number;
+  /** When the last position ends that it has. */
+  readonly lineAt: number;
 }
 
 export const freshPace: Pace = {
@@ -43,30 +57,38 @@ export const freshPace: Pace = {
   refusedBefore: 0,
   raisedAt: 0,
   observed: {},
+  countedUntil: 0,
+  shares: [],
 };
 
-/** A refused call. */
-export interface Refusal {
+/** A call that has ended, and what its process knows. */
+export interface EndedCall {
   readonly begunAt: number;
+  readonly process: string;
+  /** When the last calls of the process began that were not refused. */
+  readonly served: readonly number[];
+}
+
+export interface Refusal extends EndedCall {
   readonly isRateLimited: boolean;
   /** What the provider asks for. */
   readonly retryAfterMs: number | null;
   readonly said: string;
-  /** Calls a minute of this process that were not refused. */
-  readonly observed: number;
-  readonly process: string;
 }
 
-const minuteMs = 60_000;
+export const minuteMs = 60_000;
+/** Calls of so long are counted, to estimate what a provider takes; they may arrive in another order than they begin. */
+const countedMs = 1_000;
+const arrivalMs = 100;
 /** Bounds of a learned rate: of the first estimate, and of what further refusals make of it. */
 const estimateMin = 60;
 const perMinuteMin = 6;
 /** Of an estimate, so that calls that come a little early are not refused. */
 const estimateShare = 0.96;
-const decrease = { soonMs: 10_000, soon: 0.85, later: 0.93 };
+const decrease = { soonMs: 10_000, soon: 0.92, later: 0.95 };
 /** The rise of the rate a second, by the seconds since the last refusal. */
 const rises = [
-  { before: 20, share: 0.001 },
+  { before: 20, share: 0.008 },
   { before: 60, share: 0.02 },
   { before: Number.POSITIVE_INFINITY, share: 0.1 },
 ];
@@ -76,11 +98,13 @@ const saidMax = 500;
 const risenMaxMs = 5_000;
 /** A rate at which nothing was refused for so long is forgotten. */
 const forgetAfterMs = 600_000;
-/** Pauses where the provider names none. */
+/** Pauses where the provider names none; the first one is longer than the second in which calls are counted. */
 const pauses = {
-  'rate limit': { baseMs: 500, maxMs: 60_000 },
+  'rate limit': { baseMs: 1_250, maxMs: 60_000 },
   unavailable: { baseMs: 2_000, maxMs: 60_000 },
 };
+/** At a rate that is known, a call that arrives a little early is refused now and then. */
+const earlyMs = 300;
 /** After an outage the first calls begin at such intervals, and later ones at shorter ones. */
 const probes = { forMs: 10_000, everyMs: 1_000, laterMs: 50 };
 /** A moment further ahead was set by a clock that was set back since: providers are left alone for an hour at most. */
@@ -96,35 +120,8 @@ export function isPaced(pace: Pace | null, limits: MinuteLimits, now: number): b
   return now - pace.refusedAt < forgetAfterMs && (pace.perMinute !== null || pace.refusals > 0);
 }
 
-/**
- * The moment of a call, and the pace after it. A call whose moment is after `until` gets none: then the pace stays.
- */
-export function takeMoment(
-  pace: Pace,
-  limits: MinuteLimits,
-  { tokens, until }: { readonly tokens: number; readonly until: number },
-  now: number,
-): { readonly at: number; readonly pace: Pace } {
-  const known = current(pace, now);
-  const rate = Math.min(known.perMinute ?? Infinity, limits.calls ?? Infinity);
-  const isLimited = Number.isFinite(rate) || known.refusals > 0 || known.pausedUntil > now;
-  const ofCalls = isLimited ? known.nextAt : 0;
-  const ofTokens = limits.tokens === null ? 0 : known.tokensAt;
-  const at = Math.max(now, known.pausedUntil, ofCalls, ofTokens);
-  if (at > until) return { at, pace: known };
-  const everyMs = Number.isFinite(rate) ? minuteMs / rate : probeEveryMs(known, at);
-  const tokensAt = limits.tokens === null ? 0 : at + (tokens * minuteMs) / limits.tokens;
-  return { at, pace: { ...known, nextAt: isLimited ? at + everyMs : 0, tokensAt } };
-}
-
-/** The pace after a call that took so many tokens more, or fewer, than its moment was reserved for. */
-export function spent(pace: Pace, { tokens: perMinute }: MinuteLimits, more: number): Pace {
-  if (perMinute === null) return pace;
-  return { ...pace, tokensAt: pace.tokensAt + (more * minuteMs) / perMinute };
-}
-
 /** After an outage a few calls find out whether it is over, and many follow. */
-function probeEveryMs({ pausedUntil }: Pace, at: number): number {
+export function probeEveryMs({ pausedUntil }: Pace, at: number): number {
   return at - pausedUntil < probes.forMs ? probes.everyMs : probes.laterMs;
 }
 
@@ -139,7 +136,9 @@ export function refused(pace: Pace, refusal: Refusal, now: number, random = Math
     known.refusals === 0 || (begunAt > known.refusedAt && begunAt >= known.pausedUntil);
   const refusals = known.refusals + Number(isNewWave);
   const reason = isRateLimited ? 'rate limit' : 'unavailable';
-  const pauseMs = retryAfterMs ?? (isNewWave ? delayAfter(pauses[reason], refusals, random) : 0);
+  const isEarly = isRateLimited && known.perMinute !== null && refusals === 1;
+  const ownMs = isEarly ? earlyMs : delayAfter(pauses[reason], refusals, random);
+  const pauseMs = retryAfterMs ?? (isNewWave ? ownMs : 0);
   const paused = {
     ...known,
     reason,
@@ -155,37 +154,44 @@ export function refused(pace: Pace, refusal: Refusal, now: number, random = Math
 }
 
 /** The rate after a refusal: estimated at the first wave, lower after each further one. */
-function slowed(
-  { perMinute, refusedAt, observed }: Pace,
-  { process, observed: own }: Refusal,
-  isNewWave: boolean,
-  now: number,
-): Pick<Pace, 'perMinute' | 'observed'> {
-  const isEstimate = perMinute === null || (!isNewWave && Object.keys(observed).length > 0);
-  if (isEstimate) {
-    const all = { ...observed, [process]: Math.min(own, observed[process] ?? own) };
-    const sum = Object.values(all).reduce((a, b) => a + b, 0);
-    return { perMinute: Math.max(estimateMin, sum * estimateShare), observed: all };
-  }
-  if (!isNewWave) return { perMinute, observed };
+function slowed(known: Pace, refusal: Refusal, isNewWave: boolean, now: number): Partial<Pace> {
+  const { perMinute, refusedAt } = known;
+  if (perMinute === null) return estimated({ ...known, observed: {} }, refusal);
+  if (!isNewWave) return isEstimated(known) ? estimated(known, refusal) : {};
   const share = now - refusedAt < decrease.soonMs ? decrease.soon : decrease.later;
-  return {
-    perMinute: Math.max(perMinuteMin, perMinute * share),
-    observed: {},
-  };
+  return { perMinute: Math.max(perMinuteMin, perMinute * share), observed: {} };
 }
 
-/** The pace after an answer to a call that began then; the moments of a limit of `calls` a minute stay. */
-export function answered(pace: Pace, { calls }: MinuteLimits, begunAt: number, now: number): Pace {
-  const known = current(pace, now);
+/** Whether the rate is still an estimate, of which more refusals and answers teach more. */
+export const isEstimated = ({ observed }: Pace) => Object.keys(observed).length > 0;
+
+/** The rate at which the calls of all processes were served, when the first one was refused. */
+function estimated(known: Pace, { begunAt, process, served }: EndedCall): Partial<Pace> {
+  const countedUntil = isEstimated(known) ? known.countedUntil : begunAt + arrivalMs;
+  const own = served.filter((at) => at > countedUntil - countedMs && at <= countedUntil).length;
+  const observed = { ...known.observed, [process]: (minuteMs / countedMs) * own };
+  const sum = Object.values(observed).reduce((a, b) => a + b, 0);
+  return { perMinute: Math.max(estimateMin, sum * estimateShare), observed, countedUntil };
+}
+
+/** The pace after an answer to a call; the moments of a limit of `calls` a minute stay. */
+export function answered(pace: Pace, { calls }: MinuteLimits, call: EndedCall, now: number): Pace {
+  const { begunAt, process } = call;
+  const before = current(pace, now);
+  // No call of the process was refused when those of others were.
+  const isUncounted = isEstimated(before) && !Object.hasOwn(before.observed, process);
+  const known = isUncounted ? { ...before, ...estimated(before, call) } : before;
   if (begunAt <= known.refusedAt) {
     // Between two waves the provider has served some: the next pause is a short one again.
     const served = known.reason === 'rate limit' && begunAt > known.refusedBefore;
     return served ? { ...known, refusals: Math.min(known.refusals, 1) } : known;
   }
   const { perMinute, raisedAt, nextAt, refusedAt } = known;
-  if (perMinute === null)
-    return { ...known, refusals: 0, pausedUntil: 0, nextAt: calls === null ? 0 : nextAt };
+  if (perMinute === null) {
+    // What has a position behind a pause has none once that is over.
+    const shares = known.pausedUntil > now ? [] : known.shares;
+    return { ...known, refusals: 0, pausedUntil: 0, nextAt: calls === null ? 0 : nextAt, shares };
+  }
   const sinceMs = now - refusedAt;
   const share = rises.find(({ before }) => sinceMs < before * 1_000)?.share ?? 0;
   const seconds = Math.max(0, Math.min(now - raisedAt, risenMaxMs)) / 1_000;
@@ -195,7 +201,8 @@ export function answered(pace: Pace, { calls }: MinuteLimits, begunAt: number, n
   return { ...known, refusals: 0, raisedAt: now, perMinute: raised };
 }
 
-function current(pace: Pace, now: number): Pace {
+/** What a pace is now, without what has passed. */
+export function current(pace: Pace, now: number): Pace {
   const limit = now + aheadMaxMs;
   const isAhead = (at: number) => (at > limit ? 0 : at);
   const known = {
@@ -203,8 +210,13 @@ function current(pace: Pace, now: number): Pace {
     pausedUntil: isAhead(pace.pausedUntil),
     nextAt: isAhead(pace.nextAt),
     tokensAt: isAhead(pace.tokensAt),
+    shares: pace.shares.filter(({ dueAt, lineAt }) => {
+      const last = Math.max(dueAt, lineAt);
+      return last > now && last <= limit;
+    }),
   };
   if (pace.refusedAt > now + refusedAheadMaxMs) return freshPace;
   const isOld = now - pace.refusedAt > forgetAfterMs && now > known.pausedUntil;
-  return isOld ? { ...freshPace, nextAt: known.nextAt, tokensAt: known.tokensAt } : known;
+  const { nextAt, tokensAt, shares } = known;
+  return isOld ? { ...freshPace, nextAt, tokensAt, shares } : known;
 }

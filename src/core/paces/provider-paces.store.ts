@@ -1,9 +1,9 @@
 /** The queries on the paces of providers. */
 import { sql } from 'kysely';
-import type { Transaction } from '../../../adapters/database/database.ts';
-import { isIn } from '../../../adapters/database/ids-in.ts';
-import { allRows, firstRow, listOf, statement } from '../../../adapters/database/statement.ts';
-import type { ProviderPacesTable } from '../../../adapters/database/tables.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
+import { isIn } from '../../adapters/database/ids-in.ts';
+import { allRows, firstRow, listOf, statement } from '../../adapters/database/statement.ts';
+import type { ProviderPacesTable } from '../../adapters/database/tables.ts';
 
 export const findPace = firstRow<{ name: string }>()((db, p) =>
   db.selectFrom('provider_paces').select('state').where('name', '=', p('name')),

@@ -4,24 +4,31 @@
  * and outages of the network. What is known is in the database, so it outlives a process. A provider that has refused
  * nothing lately costs no write.
  */
-import { Batch } from '../../../adapters/database/batch.ts';
-import type { Transaction } from '../../../adapters/database/database.ts';
-import type { ModelError } from '../../../adapters/models/model.ts';
-import type { MinuteLimits } from '../../../adapters/models/providers.ts';
-import { newId } from '../../../kernel/ids.ts';
-import { ShortCache } from '../../../kernel/short-cache.ts';
-import type { Context } from '../../context/context.ts';
+import { Batch } from '../../adapters/database/batch.ts';
+import type { Transaction } from '../../adapters/database/database.ts';
+import { ModelError, type Usage } from '../../adapters/models/model.ts';
+import { newId } from '../../kernel/ids.ts';
+import { ShortCache } from '../../kernel/short-cache.ts';
+import type { Context } from '../context/context.ts';
 import { ColdStart } from './cold-start.ts';
 import {
+  type Asking,
+  type LimitedPace,
+  spent,
+  type Taken,
+  type TakenMoment,
+  takeMoment,
+  type WaitingCall,
+} from './moments.ts';
+import {
   answered,
+  type EndedCall,
   freshPace,
   isPaced,
   type Pace,
   type PaceReason,
   type Refusal,
   refused,
-  spent,
-  takeMoment,
 } from './pace-rule.ts';
 import { type PacedProvider, unlimited } from './paced-provider.ts';
 import { findPace, forgetPaces, lockPaces, setPaces } from './provider-paces.store.ts';
@@ -34,27 +41,23 @@ const knownMax = 10_000;
 const answerEveryMs = 500;
 /** Failures in a row, without an answer, from which on a provider counts as unavailable. */
 const failuresMin = 3;
-/** Calls of a second are counted, to estimate what a provider takes, and as many are known. */
+/** Calls that are known, to estimate what a provider takes: as many, and those of so long. */
 const countedMax = 10_000;
-const countedMs = 1_000;
+const knownMs = 10_000;
 const forgetAfterMs = 86_400_000;
 
 type Change = { readonly provider: PacedProvider } & (
-  | { readonly kind: 'take'; readonly tokens: number; readonly until: number }
+  | { readonly kind: 'take'; readonly asking: Asking }
   | { readonly kind: 'refused'; readonly name: string; readonly refusal: Refusal }
-  | { readonly kind: 'answered'; readonly begunAt: number }
-  | { readonly kind: 'spent'; readonly tokens: number }
+  | { readonly kind: 'answered'; readonly answer: EndedCall; readonly tokens: number }
 );
 
-/** The moment of a call, and why it is not at once. */
-interface Moment {
-  readonly at: number;
+/** When a call begins or asks again, and why that is not at once. */
+interface Moment extends TakenMoment {
   /** Null where the provider has refused nothing. */
   readonly reason: PaceReason | null;
   /** What the provider said when it refused last; empty where it did not. */
   readonly said: string;
-  /** Whether it is this call's alone; else a pace that is learned meanwhile counts. */
-  readonly isKept: boolean;
 }
 
 /** What this process knows of the calls with one pace. */
@@ -76,38 +79,80 @@ interface PacedCall {
 
 export class ProviderPaces {
   readonly #context: Context;
+  readonly #weights: ReadonlyMap<string, number>;
   readonly #cache: ShortCache<Pace | null>;
   readonly #changes: Batch<Change, Moment>;
   readonly #own = new Map<string, OwnCalls>();
   /** Names this process among those whose calls a provider refuses. */
   readonly #process = newId();
 
-  constructor(context: Context) {
+  /** `weights` has those of organizations that have another one than 1. */
+  constructor(context: Context, weights: ReadonlyMap<string, number> = new Map()) {
     const { database, clock, bus } = context;
     this.#context = context;
+    this.#weights = weights;
     this.#cache = new ShortCache(clock, cacheMs, knownMax);
     this.#changes = new Batch(database, (tx, changes) => this.#change(tx, changes));
     bus?.listen('paces', (name) => this.#cache.forget(name));
   }
 
-  /** When a call may begin: a moment that is kept for it, unless that is after `until`. */
-  async momentFor(provider: PacedProvider, tokens: number, until: number): Promise<Moment> {
+  /** When a call may begin, by what its organization and all others ask for. */
+  async momentFor(provider: PacedProvider, call: WaitingCall): Promise<Moment> {
     const { clock } = this.#context;
     if (await this.#isPaced(provider)) {
-      return this.#changes.add({ kind: 'take', provider, tokens, until });
+      const { organization } = provider;
+      const weight = this.#weights.get(organization) ?? 1;
+      const change = {
+        kind: 'take',
+        provider,
+        asking: { ...call, organization, weight },
+      } as const;
+      return this.#changes.add(change);
     }
     const delayMs = this.#ownOf(provider.model).cold.delay(clock.monotonic());
-    return { at: clock.now() + delayMs, reason: null, said: '', isKept: false };
+    return { kind: 'moment', at: clock.now() + delayMs, reason: null, said: '' };
   }
 
   /** Whether the provider has refused a call since, so that the moment of another one no longer counts. */
-  async isOver({ isKept }: Pick<Moment, 'isKept'>, provider: PacedProvider, since: number) {
+  async isOver({ reason }: Moment, provider: PacedProvider, since: number) {
     const now = this.#context.clock.now();
     for (const name of [provider.model, provider.name]) {
       const { refusedAt, pausedUntil } = (await this.#paceOf(name)) ?? freshPace;
-      if (refusedAt > since && (!isKept || pausedUntil > now)) return true;
+      // A moment that was taken without a pace is not this call's alone.
+      if (refusedAt > since && (reason === null || pausedUntil > now)) return true;
     }
     return false;
+  }
+
+  /**
+   * Makes a call, and learns how the provider served it; `booked` are the tokens for which its moment was taken. A failure that
+   * is not of the provider teaches nothing.
+   */
+  async call<Answer extends { readonly usage: Usage }>(
+    provider: PacedProvider,
+    booked: number,
+    make: () => Promise<Answer>,
+    isOfProvider: (failure: ModelError) => boolean = () => true,
+  ): Promise<Answer> {
+    const begun = this.begin(provider);
+    const { model } = provider;
+    const warn = (err: unknown) =>
+      this.#context.log.warn({ err, model }, 'the pace of a provider is not recorded');
+    try {
+      const answer = await make();
+      const { prompt, completion } = answer.usage;
+      const isReported = prompt !== null && completion !== null;
+      void this.answered(begun, isReported ? prompt + completion - booked : 0).catch(warn);
+      return answer;
+    } catch (error) {
+      if (error instanceof ModelError && error.fault === 'unavailable') {
+        // Before the next call asks for its moment.
+        if (isOfProvider(error)) await this.failed(begun, error).catch(warn);
+      } else if (error instanceof ModelError && error.fault !== 'aborted') {
+        void this.answered(begun).catch(warn);
+      }
+      throw error;
+    }
   }
 
   /** A call begins. */
@@ -128,12 +173,13 @@ export class ProviderPaces {
     const own = this.#ownOf(provider.model);
     own.failures = 0;
     this.#ownOf(provider.name).failures = 0;
-    if (tokens !== 0 && provider.limits.tokens !== null)
-      await this.#changes.add({ kind: 'spent', provider, tokens });
+    const isCounted = tokens !== 0 && provider.limits.tokens !== null;
     const now = this.#context.clock.monotonic();
-    if (now - own.answeredAt < answerEveryMs || !(await this.#isPaced(provider))) return;
+    const isRecent = now - own.answeredAt < answerEveryMs;
+    if (!isCounted && (isRecent || !(await this.#isPaced(provider)))) return;
     own.answeredAt = now;
-    await this.#changes.add({ kind: 'answered', provider, begunAt });
+    const answer = this.#ended(provider, begunAt);
+    await this.#changes.add({ kind: 'answered', provider, answer, tokens });
   }
 
   /** The provider did not serve a call. */
@@ -148,18 +194,18 @@ export class ProviderPaces {
     // What was said to one organization concerns no other.
     const said = provider.isShared ? '' : error.message;
     if (!isRateLimited && retryAfterMs === null && own.failures < failuresMin) return;
-    // Those before it: its refusal may be noticed late.
-    const served = begun.filter((one) => one > monotonic - countedMs && one <= monotonic);
-    const observed = (60_000 / countedMs) * served.length;
-    const refusal = {
-      begunAt,
-      isRateLimited,
-      retryAfterMs,
-      said,
-      observed,
-      process: this.#process,
-    };
+    const ended = this.#ended(provider, begunAt);
+    const refusal = { ...ended, isRateLimited, retryAfterMs, said };
     await this.#changes.add({ kind: 'refused', provider, name, refusal });
+  }
+
+  /** An ended call, with the last calls of this process that were not refused. */
+  #ended({ model }: PacedProvider, begunAt: number): EndedCall {
+    const { clock } = this.#context;
+    const now = clock.monotonic();
+    const recent = this.#ownOf(model).begun.filter((at) => at > now - knownMs);
+    const served = recent.map((at) => clock.now() - now + at);
+    return { begunAt, process: this.#process, served };
   }
 
   async #isPaced({ name, model, limits }: PacedProvider): Promise<boolean> {
@@ -173,7 +219,7 @@ export class ProviderPaces {
     if (known !== undefined) return known;
     return this.#cache.read(name, async () => {
       const row = await findPace(this.#context.database.read, { name });
-      return row === undefined ? null : (JSON.parse(row.state) as Pace);
+      return row === undefined ? null : paceOf(row.state);
     });
   }
 
@@ -192,7 +238,7 @@ export class ProviderPaces {
     const names = [...new Set(changes.flatMap(namesOf))];
     const rows = await lockPaces(tx, names, JSON.stringify(freshPace), now);
     const before = new Map(rows.map(({ name, state }) => [name, state]));
-    const paces = new Map(rows.map(({ name, state }) => [name, JSON.parse(state) as Pace]));
+    const paces = new Map(rows.map(({ name, state }) => [name, paceOf(state)]));
     const moments = changes.map((change) => applied(paces, change, now));
     const rowsAfter = Array.from(paces, ([name, pace]) => ({
       name,
@@ -210,38 +256,37 @@ export class ProviderPaces {
   }
 }
 
+/** Versions before this one keep less of a pace. */
+const paceOf = (state: string): Pace => ({ ...freshPace, ...JSON.parse(state) });
+
 /** The paces that a change is about. */
 function namesOf(change: Change): string[] {
   const { model, name } = change.provider;
-  if (change.kind === 'refused') return [change.name];
-  return change.kind === 'spent' ? [name] : [model, name];
+  return change.kind === 'refused' ? [change.name] : [model, name];
 }
 
-/** Changes paces. A call takes its moment of both at once, at the later one: else those of a pause would break a limit after it. */
+/** Changes paces; the moment or position that this gives. */
 function applied(paces: Map<string, Pace>, change: Change, now: number): Moment {
-  const changedAt = (at: number) =>
-    namesOf(change).map((name) => {
-      const limits = name === change.provider.name ? change.provider.limits : unlimited;
-      return { name, ...changed(paces.get(name) ?? freshPace, limits, change, at) };
-    });
-  const each = changedAt(now);
-  const [last] = each.toSorted((a, b) => b.at - a.at);
-  const { at = now, pace: { reason, said } = freshPace } = last ?? {};
-  if (change.kind !== 'take') for (const { name, pace } of each) paces.set(name, pace);
-  else if (at <= change.until) for (const { name, pace } of changedAt(at)) paces.set(name, pace);
-  return { at, reason, said, isKept: change.kind === 'take' };
+  const { provider } = change;
+  const names = namesOf(change);
+  const each = names.map((name) => ({
+    pace: paces.get(name) ?? freshPace,
+    limits: name === provider.name ? provider.limits : unlimited,
+  }));
+  const { kind, at, slowest, paces: after } = changed(each, change, now);
+  names.forEach((name, i) => {
+    paces.set(name, after[i] as Pace);
+  });
+  return { kind, at, reason: slowest.reason, said: slowest.said };
 }
 
-/** A pace after a change, and the moment that it gives. */
-function changed(pace: Pace, limits: MinuteLimits, change: Change, now: number) {
-  switch (change.kind) {
-    case 'take':
-      return takeMoment(pace, limits, change, now);
-    case 'refused':
-      return { at: now, pace: refused(pace, change.refusal, now) };
-    case 'answered':
-      return { at: now, pace: answered(pace, limits, change.begunAt, now) };
-    case 'spent':
-      return { at: now, pace: spent(pace, limits, change.tokens) };
-  }
+function changed(each: readonly LimitedPace[], change: Change, now: number): Taken {
+  if (change.kind === 'take') return takeMoment(each, change.asking, now);
+  const { organization } = change.provider;
+  const paces = each.map(({ pace, limits }) =>
+    change.kind === 'refused'
+      ? refused(pace, change.refusal, now)
+      : answered(spent(pace, limits, organization, change.tokens), limits, change.answer, now),
+  );
+  return { kind: 'moment', at: now, slowest: freshPace, paces };
 }

@@ -6,8 +6,8 @@ import {
   type MinuteLimits,
   type ProviderSettings,
   partsOfModel,
-} from '../../../adapters/models/providers.ts';
-import { digestOf } from '../../../kernel/digest.ts';
+} from '../../adapters/models/providers.ts';
+import { digestOf } from '../../kernel/digest.ts';
 
 export interface PacedProvider {
   /** Tells it from the same provider with another credential. */
@@ -17,6 +17,8 @@ export interface PacedProvider {
   /** As models name it. */
   readonly provider: string;
   readonly limits: MinuteLimits;
+  /** Whose calls these are. */
+  readonly organization: string;
   /** Whether it is the platform's, for all organizations. */
   readonly isShared: boolean;
 }
@@ -35,5 +37,13 @@ export function pacedProviderOf(
   const owner = source === 'organization' ? organizationId : null;
   const name = `${provider} ${digestOf(JSON.stringify([owner, baseUrl, apiKey]))}`;
   const isShared = owner === null;
-  return { name, model: `${name} ${ofModel}`, provider, limits: limits ?? unlimited, isShared };
+  const organization = organizationId;
+  return {
+    name,
+    model: `${name} ${ofModel}`,
+    provider,
+    limits: limits ?? unlimited,
+    organization,
+    isShared,
+  };
 }

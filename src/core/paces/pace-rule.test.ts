@@ -1,37 +1,41 @@
 import { describe, expect, test } from 'vitest';
-import type { MinuteLimits } from '../../../adapters/models/providers.ts';
-import { ColdStart } from './cold-start.ts';
 import {
-  answered,
-  freshPace,
-  isPaced,
-  type Pace,
-  type Refusal,
-  refused,
-  spent,
-  takeMoment,
-} from './pace-rule.ts';
+  asking,
+  begin,
+  noLimits as none,
+  SimulatedPace,
+} from '../../../test/support/simulated-pace.ts';
+import type { MinuteLimits } from '../../adapters/models/providers.ts';
+import { ColdStart } from './cold-start.ts';
+import { spent, takeMoment } from './moments.ts';
+import { answered, freshPace, isPaced, type Pace, type Refusal, refused } from './pace-rule.ts';
 
-const none: MinuteLimits = { calls: null, tokens: null };
-const begin = 1_700_000_000_000;
-const any = { tokens: 1_000, until: Infinity };
-const limited: Refusal = {
+/** The moments of n calls. */
+const served = (n: number, at: number) => Array<number>(n).fill(at);
+const refusal: Refusal = {
   begunAt: begin,
   isRateLimited: true,
   retryAfterMs: null,
   said: 'slower',
-  observed: 480,
+  served: served(8, begin),
   process: 'a',
 };
-/** The moments of n calls from now on. */
+/** A call that began then, of a process that knows of no others. */
+const callAt = (begunAt: number) => ({ begunAt, served: [], process: 'a' });
+
+/** When n calls begin that ask now, all at once. */
 function momentsOf(pace: Pace, limits: MinuteLimits, n: number, now: number): number[] {
-  let last = pace;
-  return Array.from({ length: n }, () => {
-    const taken = takeMoment(last, limits, any, now);
-    last = taken.pace;
-    return taken.at;
-  });
+  const simulated = new SimulatedPace(pace, limits);
+  simulated.now = now - begin;
+  const moments: number[] = [];
+  for (let i = 0; i < n; i++) simulated.ask({}, () => moments.push(begin + simulated.now));
+  simulated.run();
+  return moments;
 }
+
+/** The pace after a call has got its moment. */
+const taken = (pace: Pace, limits: MinuteLimits, tokens: number, now: number) =>
+  takeMoment([{ pace, limits }], { ...asking, tokens }, now).paces[0] as Pace;
 
 test('a provider that has refused nothing is not paced', () => {
   expect(isPaced(null, none, begin)).toBe(false);
@@ -41,7 +45,7 @@ test('a provider that has refused nothing is not paced', () => {
 
 describe('a limited rate', () => {
   test('is left alone for as long as the provider asks, then asked at the rate that it took', () => {
-    const pace = refused(freshPace, { ...limited, retryAfterMs: 4_000 }, begin);
+    const pace = refused(freshPace, { ...refusal, retryAfterMs: 4_000 }, begin);
     const moments = momentsOf(pace, none, 8, begin);
     expect(moments[0]).toBe(begin + 4_000);
     // 96 % of 480 a minute.
@@ -50,41 +54,51 @@ describe('a limited rate', () => {
   });
 
   test('is the sum of what the processes had answered, whose calls were refused together', () => {
-    let pace = refused(freshPace, { ...limited, observed: 240 }, begin + 10);
-    pace = refused(pace, { ...limited, observed: 180 }, begin + 12);
-    pace = refused(pace, { ...limited, observed: 300, process: 'b' }, begin + 15);
+    let pace = refused(freshPace, { ...refusal, served: served(4, begin) }, begin + 10);
+    pace = refused(pace, { ...refusal, served: served(3, begin) }, begin + 12);
+    pace = refused(pace, { ...refusal, served: served(5, begin), process: 'b' }, begin + 15);
     expect(pace).toMatchObject({ perMinute: expect.closeTo(460.8), refusals: 1 });
   });
 
+  test('counts what a process had answered of which no call was refused', () => {
+    const first = { ...refusal, begunAt: begin + 450, served: served(2, begin) };
+    const pace = refused(freshPace, first, begin + 500);
+    const times = [-600, 100, 200, 300, 400, 499, 600].map((ms) => begin + ms);
+    const call = { begunAt: begin + 499, served: times, process: 'b' };
+    const known = answered(pace, none, call, begin + 700);
+    expect(known.perMinute).toBeCloseTo((120 + 300) * 0.96);
+    expect(answered(known, none, call, begin + 900).perMinute).toBe(known.perMinute);
+  });
+
   test('falls once for a wave of refusals, and rises only while it is used up', () => {
-    const first = refused(freshPace, limited, begin);
-    const served = answered(first, none, begin + 2_000, begin + 3_000);
-    const again = { ...limited, begunAt: begin + 5_000 };
+    const first = refused(freshPace, refusal, begin);
+    const served = answered(first, none, callAt(begin + 2_000), begin + 3_000);
+    const again = { ...refusal, begunAt: begin + 5_000 };
     const second = refused(served, again, begin + 5_100);
     const third = refused(second, again, begin + 5_200);
-    expect(second.perMinute).toBeCloseTo(460.8 * 0.85);
+    expect(second.perMinute).toBeCloseTo(460.8 * 0.92);
     expect(third.perMinute).toBe(second.perMinute);
     const later = begin + 9_000;
-    expect(answered(third, none, later - 500, later).perMinute).toBe(third.perMinute);
-    const { pace: used } = takeMoment({ ...third, nextAt: later }, none, any, later);
-    expect(answered(used, none, later - 500, later).perMinute).toBeGreaterThan(
+    expect(answered(third, none, callAt(later - 500), later).perMinute).toBe(third.perMinute);
+    const used = taken({ ...third, nextAt: later }, none, 1_000, later);
+    expect(answered(used, none, callAt(later - 500), later).perMinute).toBeGreaterThan(
       third.perMinute ?? 0,
     );
   });
 
   test('gets longer pauses while no call is answered', () => {
-    let pace = refused(freshPace, limited, begin, 0);
+    let pace = refused(freshPace, refusal, begin, 0);
     const pauses = [pace.pausedUntil - begin];
     for (let i = 1; i < 9; i++) {
       const now = pace.pausedUntil;
-      pace = refused(pace, { ...limited, begunAt: now }, now + 1, 0);
+      pace = refused(pace, { ...refusal, begunAt: now }, now + 1, 0);
       pauses.push(pace.pausedUntil - now - 1);
     }
-    expect(pauses).toEqual([0.5, 1, 2, 4, 8, 16, 32, 60, 60].map((s) => s * 1_000));
+    expect(pauses).toEqual([1.25, 2.5, 5, 10, 20, 40, 60, 60, 60].map((s) => s * 1_000));
   });
 
   test('is forgotten after ten minutes', () => {
-    const pace = refused(freshPace, limited, begin);
+    const pace = refused(freshPace, refusal, begin);
     expect(isPaced(pace, none, begin + 599_000)).toBe(true);
     expect(isPaced(pace, none, begin + 601_000)).toBe(false);
     expect(momentsOf(pace, none, 3, begin + 601_000)).toEqual(Array(3).fill(begin + 601_000));
@@ -92,7 +106,7 @@ describe('a limited rate', () => {
 });
 
 describe('an outage', () => {
-  const down = { ...limited, isRateLimited: false };
+  const down = { ...refusal, isRateLimited: false };
 
   test('is probed by one call a second before many follow', () => {
     const pace = refused(freshPace, { ...down, retryAfterMs: 30_000 }, begin);
@@ -100,7 +114,7 @@ describe('an outage', () => {
     const until = (ms: number) => moments.filter((at) => at <= begin + 30_000 + ms).length;
     expect(until(-1)).toBe(0);
     expect(until(9_000)).toBe(10);
-    expect(until(60_000)).toBe(1_000);
+    expect(until(120_000)).toBe(1_000);
   });
 
   test('is one for calls that begin one after the other, as they had got their moments before it', () => {
@@ -113,8 +127,8 @@ describe('an outage', () => {
 
   test('ends with the first answer to a call that began after it', () => {
     const pace = refused(freshPace, down, begin);
-    expect(answered(pace, none, begin - 1, begin + 1).pausedUntil).toBe(pace.pausedUntil);
-    const over = answered(pace, none, begin + 2_500, begin + 3_000);
+    expect(answered(pace, none, callAt(begin - 1), begin + 1).pausedUntil).toBe(pace.pausedUntil);
+    const over = answered(pace, none, callAt(begin + 2_500), begin + 3_000);
     expect(isPaced(over, none, begin + 3_000)).toBe(false);
   });
 });
@@ -130,33 +144,36 @@ test('limits of calls and tokens a minute are kept to', () => {
 
 test('a limit of calls a minute is kept to after an answer', () => {
   const limits = { calls: 60, tokens: null };
-  const { pace } = takeMoment(freshPace, limits, any, begin);
-  const after = answered(pace, limits, begin, begin + 100);
+  const pace = taken(freshPace, limits, 1_000, begin);
+  const after = answered(pace, limits, callAt(begin), begin + 100);
   expect(momentsOf(after, limits, 1, begin + 100)).toEqual([begin + 1_000]);
 });
 
 test('tokens that a call took beyond those expected hold up the next ones', () => {
   const limits = { calls: null, tokens: 10_000 };
-  const { pace } = takeMoment(freshPace, limits, { tokens: 1_124, until: Infinity }, begin);
-  const [at] = momentsOf(spent(pace, limits, 4_100 - 1_124), limits, 1, begin);
+  const pace = taken(freshPace, limits, 1_124, begin);
+  const [at] = momentsOf(spent(pace, limits, 'one', 4_100 - 1_124), limits, 1, begin);
   expect(at).toBe(begin + 0.41 * 60_000);
 });
 
 test('a call whose moment is too late gets none', () => {
-  const pace = refused(freshPace, { ...limited, retryAfterMs: 60_000 }, begin);
-  const taken = takeMoment(pace, none, { tokens: 0, until: begin + 2_000 }, begin);
-  expect(taken.at).toBe(begin + 60_000);
-  expect(taken.pace).toEqual(pace);
+  const pace = refused(freshPace, { ...refusal, retryAfterMs: 60_000 }, begin);
+  const limited = [{ pace, limits: none }];
+  expect(takeMoment(limited, { ...asking, until: begin + 2_000 }, begin)).toMatchObject({
+    kind: 'late',
+    at: begin + 60_000,
+    paces: [pace],
+  });
 });
 
 test('a refusal that is ahead of the clock holds no calls: the clock was set back since', () => {
-  const pace = refused(freshPace, { ...limited, retryAfterMs: 2_000 }, begin + 90 * 60_000);
+  const pace = refused(freshPace, { ...refusal, retryAfterMs: 2_000 }, begin + 90 * 60_000);
   expect(momentsOf(pace, none, 1, begin)).toEqual([begin]);
 });
 
 test('moments that a clock has set which was set back since do not hold calls', () => {
   const day = 86_400_000;
-  const pace = { ...refused(freshPace, limited, begin + day), nextAt: begin + day };
+  const pace = { ...refused(freshPace, refusal, begin + day), nextAt: begin + day };
   expect(momentsOf(pace, { calls: 60, tokens: 60 }, 1, begin)).toEqual([begin]);
 });
 
@@ -205,18 +222,22 @@ function simulated(given: { tasks: number; turns: number; perSecond: number; ans
   let [refusals, end] = [0, 0];
   const events: { at: number; run: () => void }[] = [];
   const schedule = (at: number, run: () => void) => events.push({ at, run });
-  const ask = (turnsLeft: number, now: number): void => {
-    const isKept = isPaced(pace, none, begin + now);
-    const at = isKept ? takeNow(now) : now + cold.delay(now);
-    schedule(at, () => {
-      if (!isKept && pace.refusedAt > begin + now) ask(turnsLeft, at);
-      else call(turnsLeft, at);
+  const ask = (turnsLeft: number, now: number, hasWaited = false): void => {
+    if (!isPaced(pace, none, begin + now)) {
+      const at = now + cold.delay(now);
+      schedule(at, () => (pace.refusedAt > begin + now ? ask : call)(turnsLeft, at));
+      return;
+    }
+    const { kind, at, paces } = takeMoment(
+      [{ pace, limits: none }],
+      { ...asking, hasWaited },
+      begin + now,
+    );
+    pace = paces[0] as Pace;
+    schedule(at - begin, () => {
+      if (kind === 'moment') call(turnsLeft, at - begin);
+      else ask(turnsLeft, at - begin, true);
     });
-  };
-  const takeNow = (now: number) => {
-    const taken = takeMoment(pace, none, any, begin + now);
-    pace = taken.pace;
-    return taken.at - begin;
   };
   const call = (turnsLeft: number, now: number): void => {
     if (begin + now < pace.pausedUntil) {
@@ -229,7 +250,7 @@ function simulated(given: { tasks: number; turns: number; perSecond: number; ans
       schedule(now + given.answerMs, () => {
         const done = now + given.answerMs;
         if (isPaced(pace, none, begin + done))
-          pace = answered(pace, none, begin + now, begin + done);
+          pace = answered(pace, none, callAt(begin + now), begin + done);
         end = done;
         if (turnsLeft > 1) ask(turnsLeft - 1, done);
       });
@@ -238,8 +259,9 @@ function simulated(given: { tasks: number; turns: number; perSecond: number; ans
     refusals += 1;
     schedule(now + 5, () => {
       begun.splice(begun.indexOf(now), 1);
-      const observed = 60 * begun.filter((at) => at > now - 1_000).length;
-      pace = refused(pace, { ...limited, begunAt: begin + now, observed }, begin + now + 5, 0);
+      const own = begun.map((at) => begin + at);
+      const ended = { ...refusal, begunAt: begin + now, served: own };
+      pace = refused(pace, ended, begin + now + 5, 0);
       ask(turnsLeft, now + 5);
     });
   };
