@@ -38,6 +38,7 @@ export const longestFirst: readonly string[] = [
   'src/adapters/sandbox/expressions.test.ts',
   'test/journeys/mcp.test.ts',
   'test/faults/cluster-postgres.test.ts',
+  'test/faults/provider-waits-kill.test.ts',
   'test/faults/rates-kill.test.ts',
   'test/faults/cluster-work.test.ts',
   'test/faults/durable-code.test.ts',
