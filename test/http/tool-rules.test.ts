@@ -178,6 +178,9 @@ describe('rules are refused', () => {
         { tools: '*', when: 'a >', then: 'ask' },
       ],
     ],
+    ['tool_rules.0.when', [{ tools: '*', when: 'argument.amount > 1', then: 'ask' }]],
+    ['tool_rules.0.when', [{ tools: '*', when: 'not (calls > 1)', then: 'ask' }]],
+    ['tool_rules.0.when', [{ tools: '*', when: '$exists(amount) and true', then: 'ask' }]],
     ['tool_rules.0.then', [{ tools: '*', then: 'maybe' }]],
     ['tool_rules.0.tools', [{ tools: 'shop/order', then: 'ask' }]],
     ['tool_rules.0.tools', [{ tools: 'agent/run-task', then: 'ask' }]],
@@ -189,6 +192,18 @@ describe('rules are refused', () => {
     const { post, put } = await newTenant(world.platform);
     expectInvalid(await post('/api/agents', { id: 'other', tool_rules }), field);
     expectInvalid(await put('/api/agents/default', { tool_rules }), field);
+  });
+
+  test.each([
+    'arguments.lines[amount > 5].price = 1 or calls >= 5',
+    '$sum(arguments.lines.(price * amount)) > 10 and spent.usd > 2',
+    '($u := user; $u.id = "ada" ? arguments[0].x ~> $exists : $count(arguments.*) > 1)',
+    '$count($filter(arguments.ids, function($id) { $id = user.id })) > 0',
+    '$.arguments.x = "y" and "a" in [arguments.a, calls]',
+  ])('never for %s', async (when) => {
+    const { put } = await newTenant(world.platform);
+    const tool_rules = [{ tools: '*', when, then: 'ask' }];
+    expect((await put('/api/agents/default', { tool_rules })).status).toBe(200);
   });
 
   test('never for naming the agent that gets a task', async () => {

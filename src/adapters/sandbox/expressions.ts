@@ -41,6 +41,8 @@ interface Task {
   /** The context as JSON text; null to parse the expression only. */
   readonly context: string | null;
   readonly expression: string;
+  /** Of one that is parsed only: the fields that its input has. */
+  readonly names?: readonly string[] | undefined;
   readonly result: PromiseWithResolvers<string | null>;
   readonly expiry: NodeJS.Timeout;
 }
@@ -59,9 +61,14 @@ export class Expressions {
     this.#limits = { ...limitsDefault, ...limits };
   }
 
-  /** Parses an expression; throws `400` on the field for an invalid one. */
-  async check(owner: string, expression: string, field = 'mapping'): Promise<void> {
-    await this.#submit(owner, expression, null, field);
+  /** Parses an expression; throws `400` on the field for an invalid one, or one that reads other `names` of its input. */
+  async check(
+    owner: string,
+    expression: string,
+    field = 'mapping',
+    names?: readonly string[],
+  ): Promise<void> {
+    await this.#submit(owner, expression, null, field, names);
   }
 
   /**
@@ -93,6 +100,7 @@ export class Expressions {
     expression: string,
     context: string | null,
     field: string,
+    names?: readonly string[],
   ): Promise<string | null> {
     const waiting = this.#waiting;
     const ofOwner = waiting.filter((task) => task.owner === owner);
@@ -104,7 +112,7 @@ export class Expressions {
       waiting.splice(waiting.indexOf(task), 1);
       result.reject(tooBusy());
     }, this.#limits.waitMs);
-    const task: Task = { owner, field, expression, context, result, expiry };
+    const task: Task = { owner, field, expression, context, names, result, expiry };
     waiting.push(task);
     this.#startNext();
     return result.promise;
@@ -134,9 +142,10 @@ export class Expressions {
     else this.#runningOf.set(owner, left);
   }
 
-  async #run({ field, expression, context }: Task): Promise<string | null> {
+  async #run({ field, expression, context, names }: Task): Promise<string | null> {
     const { evaluationMs } = this.#limits;
-    const input: EvaluationRequest = { expression, context, levels: levelsMax, valueBytesMax };
+    const of = { expression, context, names };
+    const input: EvaluationRequest = { ...of, levels: levelsMax, valueBytesMax };
     let idle = this.#takeIdle();
     // An idle process may have ended unnoticed, which is no attempt.
     for (let attempt = idle === undefined ? 1 : 0; attempt <= attemptsMax; attempt++) {

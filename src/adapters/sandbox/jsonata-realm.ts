@@ -14,6 +14,8 @@ export interface JsonataRequest {
   readonly context: string | null;
   /** JSON text of an object: its fields are the `$name` variables of the expression. */
   readonly variables?: string;
+  /** Of an expression that is parsed only: the fields that its input has. */
+  readonly names?: readonly string[] | undefined;
   /** Most nested evaluations; endless recursion reaches the limit at once. */
   readonly levels: number;
 }
@@ -22,10 +24,12 @@ const limits = { reasonChars: 300 };
 
 /** JSON text of the value, null when there is none. Rejects with the reason: the end of a sentence. */
 async function main(input: string): Promise<string | null> {
-  const { expression, context, variables, levels }: JsonataRequest = JSON.parse(input);
+  const { expression, context, variables, names, levels }: JsonataRequest = JSON.parse(input);
   let reason: string | null;
   try {
     const program = jsonata(expression, { stack: levels });
+    const stray = names && strayNames(program.ast(), names)[0];
+    if (stray !== undefined) return Promise.reject(`reads ${stray}, which is none of ${names}`);
     if (context === null) return null;
     const value: unknown = await program.evaluate(
       JSON.parse(context),
@@ -37,6 +41,28 @@ async function main(input: string): Promise<string | null> {
     reason = reasonOf(error);
   }
   return Promise.reject(reason);
+}
+
+/** Names that a part of an expression reads of its input and that are no fields of it. What follows in a path reads of a part. */
+function strayNames(part: unknown, names: readonly string[]): string[] {
+  if (Array.isArray(part)) return part.flatMap((one) => strayNames(one, names));
+  if (typeof part !== 'object' || part === null) return [];
+  const { type, value, steps, ...of } = part as Record<string, unknown>;
+  if (type === 'name') return names.includes(String(value)) ? [] : [String(value)];
+  if (type === 'path') return strayNames((steps as unknown[])[0], names);
+  if (type === 'apply') return strayNames(of['lhs'], names);
+  const inner = [
+    'lhs',
+    'rhs',
+    'procedure',
+    'expression',
+    'expressions',
+    'arguments',
+    'condition',
+    'then',
+    'else',
+  ];
+  return inner.flatMap((name) => strayNames(of[name], names));
 }
 
 /**
@@ -77,7 +103,7 @@ export function realmSource(jsonataCode: string): string {
   return [
     jsonataCode,
     `const limits = ${JSON.stringify(limits)};`,
-    ...[main, faultOf, reasonOf].map(String),
+    ...[main, strayNames, faultOf, reasonOf].map(String),
     browserCode,
     // JSONata looks for btoa and atob in `window`.
     'globalThis.window = globalThis;',

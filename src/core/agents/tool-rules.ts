@@ -42,7 +42,10 @@ export interface RuleDecision {
   readonly fault: string | null;
 }
 
-/** Throws `400 validation_error` for conditions that are no JSONata. */
+/** What a condition reads. */
+const conditionNames = ['arguments', 'user', 'calls', 'spent'];
+
+/** Throws `400 validation_error` for conditions that are no JSONata, or read what there is not. */
 export async function requireRules(
   expressions: Expressions,
   organizationId: string,
@@ -50,6 +53,6 @@ export async function requireRules(
 ): Promise<void> {
   for (const [i, { when }] of rules.entries()) {
     if (when === undefined) continue;
-    await expressions.check(organizationId, when, `tool_rules.${i}.when`);
+    await expressions.check(organizationId, when, `tool_rules.${i}.when`, conditionNames);
   }
 }
