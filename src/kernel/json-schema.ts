@@ -7,6 +7,7 @@
 import { createRequire } from 'node:module';
 import type { Ajv, Options, ValidateFunction } from 'ajv';
 import type { Issue } from './errors.ts';
+import { once } from './once.ts';
 import { linearFormats } from './schema-formats.ts';
 import { describeErrors } from './schema-issues.ts';
 import { schemaRegExp } from './schema-regexp.ts';
@@ -158,11 +159,3 @@ const metaValidators = {
   '2020-12': once(() => newAjv('2020-12', asItIs)),
   'draft-07': once(() => newAjv('draft-07', asItIs)),
 };
-
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
-}

@@ -1,8 +1,8 @@
-/** Calls `act` at its first call only. */
-export function once(act: () => void): () => void {
-  let isDone = false;
+/** Calls `make` at its first call only; later ones return its result, too. */
+export function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
   return () => {
-    if (!isDone) act();
-    isDone = true;
+    made ??= { value: make() };
+    return made.value;
   };
 }

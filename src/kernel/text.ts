@@ -45,26 +45,27 @@ export function jsonTextFault(text: string): string | null {
  */
 export function isDeeperThan(json: string, max: number): boolean {
   let depth = 0;
-  let inString = false;
-  for (let i = 0; i < json.length; i++) {
-    const c = json.charCodeAt(i);
-    if (c === 0x22) inString = !inString;
-    else if (inString && c === 0x5c) i++;
-    else if (!inString && (c === 0x5b || c === 0x7b) && ++depth > max) return true;
-    else if (!inString && (c === 0x5d || c === 0x7d)) depth--;
-  }
-  return false;
+  return someOutsideStrings(json, (c) => {
+    if (c === 0x5b || c === 0x7b) depth++;
+    else if (c === 0x5d || c === 0x7d) depth--;
+    return depth > max;
+  });
 }
 
 /** Whether a JSON text has more than `max` members and items, as many as commas outside of strings. */
 export function hasMoreMembers(json: string, max: number): boolean {
   let commas = 0;
+  return someOutsideStrings(json, (c) => c === 0x2c && ++commas > max);
+}
+
+/** Whether `passes` holds for one of the code units of a JSON text outside of its strings. */
+function someOutsideStrings(json: string, passes: (c: number) => boolean): boolean {
   let inString = false;
   for (let i = 0; i < json.length; i++) {
     const c = json.charCodeAt(i);
     if (c === 0x22) inString = !inString;
     else if (inString && c === 0x5c) i++;
-    else if (!inString && c === 0x2c && ++commas > max) return true;
+    else if (!inString && passes(c)) return true;
   }
   return false;
 }

@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { get } from './client.ts';
 import { live } from './queries.ts';
 
-/** Those that were heard of lately; for the administrator alone. */
+/** The live ones; for the administrator alone. */
 export const processesQuery = () =>
   queryOptions({
     queryKey: ['processes'],

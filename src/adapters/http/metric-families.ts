@@ -23,7 +23,7 @@ export function createFamilies(registry: Registry) {
   const awaitingHelp = 'Memories without a vector of EMBEDDING_MODEL; 10000 stands for more, too';
   const writableHelp = '0 after the database refused a write, until it takes one';
   const deathsHelp = 'Child processes that were lost to a fault of what ran in them';
-  const outboxHelp = 'How long the oldest event that webhooks have not heard of has waited';
+  const outboxHelp = 'How long the oldest event that is not dispatched to webhooks has waited';
   const errorsHelp = 'Errors by code: refused requests and failed attempts';
   const requestHelp = 'Time from the request to the end of its answer';
   const loopHelp = 'Delay of the event loop since the last scrape, 99th percentile';
@@ -63,7 +63,7 @@ export function createFamilies(registry: Registry) {
     loopLag: gauge('service_event_loop_lag_seconds', loopHelp),
     liveProcesses: gauge(
       'service_live_processes',
-      'Processes heard of within the last 15 seconds',
+      'Processes with a heartbeat within the last 15 seconds',
       'role',
     ),
     processInfo: gauge(

@@ -42,7 +42,7 @@ export function probesOf(
         name: 'workers',
         isCritical: false,
         async check() {
-          assertTrue(processes.live('worker') > 0, 'no process with the role worker was heard of');
+          assertTrue(processes.live('worker') > 0, 'no process with the role worker is live');
           const since = clock.now() - stuckMs;
           if (processes.lastClaimAt() > since) return;
           for (const name of jobQueues) {
@@ -57,10 +57,7 @@ export function probesOf(
         name: 'schedulers',
         isCritical: false,
         check: async () =>
-          assertTrue(
-            processes.live('scheduler') > 0,
-            'no process with the role scheduler was heard of',
-          ),
+          assertTrue(processes.live('scheduler') > 0, 'no process with the role scheduler is live'),
       },
     );
   }

@@ -27,7 +27,7 @@ const agentsMax = 4;
 /** Characters of the name of a skill. */
 const nameMax = 300;
 
-/** What a run asks for, and what its digest is made of. */
+/** What a run requests, and what its digest is made of. */
 interface ChildRequest {
   readonly skill: string;
   readonly input: unknown;

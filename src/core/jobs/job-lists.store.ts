@@ -97,7 +97,7 @@ export function listTimedJobs(
   return list(db, organizationId, filters, page, [...timedColumns, isTrial]);
 }
 
-/** What a list asks for. */
+/** The request for a list. */
 interface ListRequest {
   readonly db: Handle;
   readonly organizationId: string;

@@ -68,7 +68,7 @@ export const SkillReload = Type.Object(
   },
   {
     title: 'SkillReload',
-    description: 'The last reload that this process led or heard of.',
+    description: 'The last reload that this process led or was notified of.',
     examples: [
       {
         ...noReload,

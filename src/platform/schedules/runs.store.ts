@@ -12,7 +12,7 @@ export type RunRow = Selectable<ScheduledRunsTable>;
 /** With the status of its job; null when it made none, or retention has deleted it. */
 export type ListedRun = RunRow & { status: JobStatus | null };
 
-/** A row for a slot that has come, or for a run that a client asked for, which has no slot. */
+/** A row for a slot that has come, or for a run that a client requested, which has no slot. */
 export function newRun(
   of: { id: string; organization_id: string },
   record: Pick<RunRow, 'slot' | 'outcome' | 'slots' | 'message'>,

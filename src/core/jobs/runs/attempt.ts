@@ -29,7 +29,7 @@ import { RunSlot, type YieldedSlots } from './yielding.ts';
 export interface RunPace {
   /** A run whose next wait ends within this time stays loaded. */
   readonly keepLoadedMs: number;
-  /** How long an end on record is held for code that asks for an earlier one. */
+  /** How long an end on record is held for code that requests an earlier one. */
   readonly patienceMs: number;
 }
 

@@ -36,7 +36,7 @@ export class ReplayOrder {
   /** The place of the last new end that the run has got. */
   #last = 0;
   #patience: NodeJS.Timeout | undefined;
-  /** The code did not ask for the recorded step, or the run has ended. */
+  /** The code did not request the recorded step, or the run has ended. */
   #isOver: boolean;
 
   /** Once the signal aborts, no end is held any more; one is held for the patience at most. */
@@ -127,7 +127,7 @@ export class ReplayOrder {
     return n === newStep || (place !== null && place > this.#last);
   }
 
-  /** Whether the code has still to ask for an end with an earlier place. */
+  /** Whether the code has still to request an end with an earlier place. */
   #isAwaiting(place: number | null): boolean {
     return !this.#isOver && this.#places.awaited() < (place ?? Number.POSITIVE_INFINITY);
   }
