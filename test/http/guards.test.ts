@@ -401,7 +401,9 @@ describe('the result of a tool', () => {
       error: { code: 'skill_execution_failed', message: expect.stringMatching(/^Its message has/) },
     });
     expect(JSON.stringify(steps)).not.toContain('SECRET');
-    expect((await contentsOf(thinker, job)).join()).toContain('A [redacted] path');
+    const said = (await contentsOf(thinker, job)).join();
+    expect(said).toContain('A [redacted] path');
+    expect(said).toContain('"code":"skill_execution_failed"');
   });
 
   test('that is too long for a guard is an error for the model, and the run goes on', async () => {

@@ -64,8 +64,13 @@ export function pricedCall({ usage, estimated }: CallCost, call: BegunCall): Pri
 /** A message that guards had not passed when its claim ended, by the step in which it resulted. */
 export type HeldMessage =
   | { readonly n: number; readonly message: AssistantMessage; readonly tool: null }
-  /** The result of a tool. */
-  | { readonly n: number; readonly message: ToolMessage; readonly tool: PlannedTool };
+  /** The result of a tool, with the code of its error. */
+  | {
+      readonly n: number;
+      readonly message: ToolMessage;
+      readonly tool: PlannedTool;
+      readonly code: string | null;
+    };
 
 export interface RecordedGeneration {
   readonly messages: readonly DialogueMessage[];
@@ -155,7 +160,8 @@ export function readGeneration(
       const { message, isHeld: isResultHeld } = withoutMark(result);
       messages.push(message);
       const planned = { n: tool.n, call: toolCall, name: tool.name };
-      if (isResultHeld) held.push({ n: tool.n, message, tool: planned });
+      const code = tool.error && (JSON.parse(tool.error) as StepError).code;
+      if (isResultHeld) held.push({ n: tool.n, message, tool: planned, code });
     }
     messages.push(...(steered.get(call.turn) ?? []));
   }

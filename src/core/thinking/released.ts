@@ -82,12 +82,12 @@ export async function releaseHeld(
 async function releaseOne(begun: BegunGeneration, held: HeldMessage): Promise<DialogueMessage> {
   const { n } = held;
   if (held.tool === null) return releaseAnswer(begun, n, held.message);
-  const { message, tool } = held;
+  const { message, tool, code } = held;
   const { job, journal } = begun.attempt.generations;
   const of = { job_id: job.id, n };
   const row = message.whole && (await findToolResult(journal.database.read, of));
   const whole = row?.result == null ? null : (JSON.parse(row.result) as string);
-  return releaseResult(begun, tool, { message, whole });
+  return releaseResult(begun, tool, { message, whole, code });
 }
 
 /** The answer as its guards have left it, which users and the model get from now on. */
@@ -135,11 +135,18 @@ function reportAnswer(attempt: ThinkingAttempt, step: number, message: Assistant
   reportMessage(attempt, step, message);
 }
 
+interface HeldResult {
+  readonly message: ToolMessage;
+  readonly whole: string | null;
+  /** Of its error; null without one. */
+  readonly code: string | null;
+}
+
 /** The result of a tool as its guards have left it; one that they refuse becomes an error for the model. */
 export async function releaseResult(
   { attempt, generation, guards, scope }: BegunGeneration,
   tool: PlannedTool,
-  { message, whole }: { readonly message: ToolMessage; readonly whole: string | null },
+  { message, whole, code }: HeldResult,
 ): Promise<ToolMessage> {
   const { n, call, name } = tool;
   const given = whole ?? message.text;
@@ -148,7 +155,7 @@ export async function releaseResult(
   const result =
     judged.kind === 'refused'
       ? { text: `The result of ${name} was withheld: ${judged.reason}`, code: 'guard_refused' }
-      : { text: judged.text, code: message.isError ? 'tool_failed' : null };
+      : { text: judged.text, code };
   const isUnchanged = judged.kind === 'passed' && !judged.isReplaced;
   const made = isUnchanged
     ? { message, whole }

@@ -72,7 +72,8 @@ export async function runTool(active: ActiveGeneration, tool: PlannedTool) {
   });
   if (isHeld) {
     await isRecorded;
-    const released = await releaseResult(active, tool, { message, whole });
+    const code = outcome.error?.code ?? null;
+    const released = await releaseResult(active, tool, { message, whole, code });
     active.results.set(call.id, released);
     return { message: released, isRecorded: Promise.resolve() };
   }
