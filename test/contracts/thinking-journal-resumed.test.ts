@@ -159,7 +159,7 @@ describe.each(await engines())('on $name', (engine) => {
         role: 'assistant',
         content: '',
         unreported: 3,
-        dialogue: 0,
+        dialogue: 4,
         data: null,
       });
       await expectLedger(world);
