@@ -150,3 +150,15 @@ test('a document without text is told of in words', async () => {
 
   expect(sent()).toContain('The file \\"scan.pdf\\" cannot be read: it has no text');
 });
+
+test('what does not fit is told of with the names of its files and the setting', async () => {
+  const settings = { context_tokens: 4_000, max_output_tokens: 1_000 };
+  const thinker = await newThinker(world.platform, { model_settings: settings });
+  const file = await keep(thinker, 'short.txt', 'All of it.');
+
+  const job = await thinker.task('word '.repeat(4_000), { files: [file] });
+
+  const { message } = job.error;
+  expect(message).toContain('with the files ["short.txt"] is longer than its 4000 tokens');
+  expect(message).toContain('MODEL_CONTEXT_TOKENS');
+});
