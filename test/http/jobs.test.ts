@@ -3,7 +3,7 @@ import { noTokenSums } from '../../src/adapters/http/schemas.ts';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
-import { embeddedTest, type Platform } from '../support/platform.ts';
+import { type Answer, embeddedTest, type Platform } from '../support/platform.ts';
 import { acting, beginning, dataDirectory, gate, play, startStaged } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -566,6 +566,26 @@ describe('POST /api/jobs/:jobId/cancel', () => {
 });
 
 describe('POST /api/jobs/:jobId/retry', () => {
+  test('is for the user of the job, and refused for another one', async () => {
+    const tenant = await newTenant(platform);
+    const failed = async (headers: Record<string, string>) =>
+      (await tenant.run(play, failing, headers)).body.job_id;
+    const retry = (id: string, headers = {}) =>
+      tenant.post(`/api/jobs/${id}/retry`, undefined, headers);
+    const userOf = async ({ body }: Answer) =>
+      (await tenant.get(`/api/jobs/${body.job_id}`)).body.user_id;
+    const ada = { 'x-user-id': 'ada' };
+    const ofAda = await failed(ada);
+
+    expectRefusal(await retry(ofAda, { 'x-user-id': 'bob' }), 409, 'conflict');
+    expectInvalid(await retry(ofAda, { 'x-user-id': '' }), 'x-user-id');
+    expect(await userOf(await retry(ofAda, ada))).toBe('ada');
+    expect(await userOf(await retry(ofAda))).toBe('ada');
+    const ofNone = await failed({});
+    expect(await userOf(await retry(ofNone))).toBe('a test');
+    expect(await userOf(await retry(ofNone, ada))).toBe('ada');
+  });
+
   test('of a failed job: 202 like an execution, a new job with retry_of', async () => {
     const tenant = await newTenant(platform);
     await tenant.post('/api/agents', { id: 'other' });

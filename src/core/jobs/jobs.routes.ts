@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../../adapters/http/event-stream.ts';
+import { OnceGiven } from '../../adapters/http/idempotency-key.ts';
 import { lookUp } from '../../adapters/http/look-up.ts';
 import { allowNoBody } from '../../adapters/http/optional-body.ts';
 import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
@@ -12,6 +13,7 @@ import { FilterText, Id, Moment, Page, Paged, Words } from '../../adapters/http/
 import type { Server } from '../../adapters/http/server.ts';
 import type { StreamAdmission } from '../../adapters/http/streams.ts';
 import { unknownFirst } from '../../adapters/http/unknown-first.ts';
+import { userOf } from '../../adapters/http/user-id.ts';
 import { hasScopes } from '../../kernel/caller.ts';
 import { invalid } from '../../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
@@ -131,8 +133,14 @@ const retrySchema = {
     'steps and waits are not repeated and not charged again. Without it, or without a body, the input runs again from the beginning. ' +
     'A job is resumed once, and only while its conversation has not gone on. ' +
     'Needs the scopes of the skill. With API_KEY_PERMISSIONS=strict the retry of a job that continued a conversation ' +
-    'needs the scope conversations too.',
+    'needs the scope conversations too, and that of one whose task names files the scope files. ' +
+    '409 conflict where x-user-id is not the user of the job, and while another run of its conversation has not ended.',
   params,
+  headers: Type.Object({
+    'x-user-id': OnceGiven(
+      'The user on whose behalf the client calls. A job that was for no user runs again for this one.',
+    ),
+  }),
   body: RetryOptions,
   response: {
     202: {
@@ -245,7 +253,8 @@ export function jobRoutes(
   const retryOptions = { config: acceptingWork, onRequest, ...body };
   server.post('/api/jobs/:jobId/retry', retryOptions, async (request, reply) => {
     const { resume = false } = request.body;
-    const job = await jobs.retry(callerOf(request), request.params.jobId, resume);
+    const { jobId } = request.params;
+    const job = await jobs.retry(callerOf(request), jobId, resume, userOf(request));
     reply.status(202).header('location', `/api/jobs/${job.id}`);
     return jobSummary(job, 'queued');
   });

@@ -149,9 +149,9 @@ export class Jobs {
   }
 
   /** Runs a failed or cancelled job's input again, as a new job; `isResumed` goes on from the record. */
-  async retry(caller: Caller, id: string, isResumed = false): Promise<AcceptedJob> {
+  async retry(caller: Caller, id: string, isResumed = false, user?: string): Promise<AcceptedJob> {
     const job = await this.find(caller.organizationId, id);
-    return (await retryJob(this.context, this.parts, caller, job, { isResumed })).job;
+    return (await retryJob(this.context, this.parts, caller, job, { isResumed, user })).job;
   }
 }
 

@@ -28,8 +28,11 @@ export async function retryJob(
     readonly idempotency?: WorkRequest['idempotency'];
     /** Whether it goes on from the record, in the same conversation. */
     readonly isResumed?: boolean;
+    /** The user whom the request names: a job that was for none is for this one. */
+    readonly user?: string | undefined;
   } = {},
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+  const { user } = options;
   const skill = skills.active(...lookupOf(caller.organizationId, job));
   const agent = await agents.stateOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
@@ -52,6 +55,10 @@ export async function retryJob(
     const fields = JSON.parse(job.agent_overrides) as AgentFields;
     await agents.requireOverridable(caller, job.agent_id, fields);
   }
+  if (user !== undefined && job.for_user === 1 && user !== job.user_id) {
+    const message = "The job is another user's, and is not run again for this one";
+    throw new PlatformError('conflict', message);
+  }
   if (job.status !== 'failed' && job.status !== 'cancelled') {
     throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
   }
@@ -70,10 +77,10 @@ export async function retryJob(
     organizationId: caller.organizationId,
     apiKeyId: caller.keyId,
     agentId: job.agent_id,
-    userId: job.user_id,
+    userId: user ?? job.user_id,
     userName: userNameIn(job),
     instructionValues: options.isResumed ? job.instruction_values : null,
-    isForUser: job.for_user === 1,
+    isForUser: user !== undefined || job.for_user === 1,
     triggerType: 'api',
     skill,
     maxAttempts: skill.maxAttempts,

@@ -8555,7 +8555,10 @@ export interface operations {
     retryJob: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The user on whose behalf the client calls. A job that was for no user runs again for this one. It may be sent once: 400 validation_error where it is repeated. */
+                "x-user-id"?: string;
+            };
             path: {
                 /** @description The id of the job. */
                 jobId: string;
