@@ -231,6 +231,34 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('skip', () => {
+    test('is refused beside the job of another user, whose answer is not theirs, and takes no Idempotency-Key', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, accept, request, row } = world;
+      const ofAda = { userId: 'ada', isForUser: true };
+      const first = await submit({ jobKey: skip, ...ofAda });
+      const idempotency = { owner: 'key', key: 'one', fingerprint: 'f' };
+
+      for (const other of [{ userId: 'bob', isForUser: true }, { userId: 'ada' }]) {
+        const refused = await accept(request({ jobKey: skip, idempotency, ...other }));
+        expect(refused).toEqual({ kind: 'other_users_key' });
+      }
+
+      const again = await accept(request({ jobKey: skip, idempotency, ...ofAda }));
+      expect(again).toMatchObject({ kind: 'skipped', job: { id: first.id } });
+      expect(await byKey(world)).toHaveLength(1);
+      expect((await row(first.id)).status).toBe('queued');
+    });
+
+    test('of a user is answered with the job of none', async () => {
+      const { submit, accept, request } = await jobsWorld(engine);
+      const first = await submit({ jobKey: skip });
+
+      const ofAda = { userId: 'ada', isForUser: true };
+      expect(await accept(request({ jobKey: skip, ...ofAda }))).toMatchObject({
+        ...{ kind: 'skipped', job: { id: first.id } },
+      });
+    });
+
     test('answers with the job that has not ended, also once it has begun', async () => {
       const world = await jobsWorld(engine);
       const { submit, accept, request, begin, database } = world;
@@ -508,6 +536,7 @@ describe.each(await engines())('on $name', (engine) => {
       await submit({ jobKey: { ...replace, key: 'a' } }),
       await submit({ jobKey: { ...replace, key: 'b' } }),
     ];
+    await submit({ jobKey: { ...replace, key: 'e' }, userId: 'ada', isForUser: true });
     const item = (fields: object) => ({ skill: 'test/v1.0/echo', input: {}, ...fields });
     const items = [
       item({ job_key: 'a' }),
@@ -516,6 +545,7 @@ describe.each(await engines())('on $name', (engine) => {
       item({ job_key_mode: 'skip' }),
       item({ job_key: 'c', job_key_mode: 'debounce' }),
       item({ job_key: 'd', job_key_mode: 'debounce', debounce_seconds: 5 }),
+      item({ job_key: 'e', job_key_mode: 'skip', user_id: 'bob' }),
     ];
 
     const refused = (issue: string) =>
@@ -526,7 +556,7 @@ describe.each(await engines())('on $name', (engine) => {
     const request = { items, isAtomic: false, idempotencyKey: undefined };
     const { batch } = await batches.create(caller, request);
 
-    expect(batch).toMatchObject({ accepted: 2, refused: 3 });
+    expect(batch).toMatchObject({ accepted: 2, refused: 4 });
     expect(batch.items).toEqual([
       { job_id: expect.any(String), job_key_result: 'replaced' },
       { job_id: kept.id, job_key_result: 'skipped' },
@@ -534,8 +564,11 @@ describe.each(await engines())('on $name', (engine) => {
       refused('job_key is required'),
       refused('debounce_seconds is required'),
       { job_id: expect.any(String) },
+      { error: 'conflict', message: expect.stringContaining("another user's") },
     ]);
     expect((await row(taken.id)).status).toBe('cancelled');
+    const atomic = batches.create(caller, { ...request, items: items.slice(-1), isAtomic: true });
+    await expect(atomic).rejects.toMatchObject({ code: 'conflict' });
   });
 
   test.runIf(engine.name === 'PostgreSQL')(

@@ -503,6 +503,16 @@ describe('Idempotency-Key', () => {
     expectRefusal(await send({}), 422, 'idempotency_key_reused');
   });
 
+  test('stands for the concurrency key, too', async () => {
+    const tenant = await newTenant(platform);
+    const send = (key: string) =>
+      tenant.post(`/api/${echo}`, { text: 'x' }, { ...withKey('one'), 'x-concurrency-key': key });
+    const first = await send('a');
+
+    expect((await send('a')).body.job_id).toBe(first.body.job_id);
+    expectRefusal(await send('b'), 422, 'idempotency_key_reused');
+  });
+
   test('50 at once make one job', async () => {
     const tenant = await newTenant(platform);
 

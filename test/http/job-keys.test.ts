@@ -62,6 +62,17 @@ describe('x-job-key', () => {
     expect((await tenant.get('/api/jobs')).body.total).toBe(1);
   });
 
+  test('skip: is 409 conflict beside the job of another user', async () => {
+    const tenant = await newTenant(platform);
+    const keyed = { 'x-job-key': 'day', 'x-job-key-mode': 'skip', ...later };
+    await send(tenant, 'of ada', { ...keyed, 'x-user-id': 'ada' });
+
+    const refused = await send(tenant, 'of bob', { ...keyed, 'x-user-id': 'bob' });
+
+    expectRefusal(refused, 409, 'conflict');
+    expect((await tenant.get('/api/jobs')).body.total).toBe(1);
+  });
+
   test('debounce: one run with the last input', async () => {
     const tenant = await newTenant(platform);
     const keyed = { 'x-job-key': 'k', 'x-job-key-mode': 'debounce', 'x-debounce-seconds': '1' };

@@ -119,6 +119,8 @@ export type Acceptance =
   | { readonly kind: 'replayed'; readonly job: AcceptedJob }
   /** The job of an earlier request with its key runs instead: as it is, or with the input of this request. */
   | { readonly kind: 'skipped' | 'debounced'; readonly job: JobRow }
+  /** With the mode skip: the job of its key that has not ended is another user's. */
+  | { readonly kind: 'other_users_key' }
   /** The Idempotency-Key was used for a different request. */
   | { readonly kind: 'key_reused' }
   /** Another run of the conversation that it continues has not ended. */
@@ -201,7 +203,7 @@ async function acceptAll(
       : acceptanceOf(request, job, held, keys);
     const acceptance = first.kind === 'accepted' ? withJobKey(first, request, job, jobKeys) : first;
     acceptances.push(acceptance);
-    if (first.kind !== 'accepted') continue;
+    if (first.kind !== 'accepted' || acceptance.kind === 'other_users_key') continue;
     const named = acceptance.kind === 'accepted' ? job : (acceptance as { job: JobRow }).job;
     if (request.idempotency) keys.give({ idempotency: request.idempotency, job: named });
     if (acceptance.kind !== 'accepted') continue;

@@ -352,6 +352,14 @@ async function replayOf(
     : { kind: 'key_reused' };
 }
 
+/** `409 conflict` with the mode skip. */
+export function otherUsersKey(): PlatformError {
+  return new PlatformError(
+    'conflict',
+    "The job of this key that has not ended is another user's: wait for its end, or put the user into the key",
+  );
+}
+
 /** `422 agent_paused`. */
 export function agentPaused(agentId: string): PlatformError {
   return new PlatformError('agent_paused', `The agent ${agentId} is paused and takes no new work`);
@@ -443,6 +451,7 @@ function answer(acceptance: Acceptance, conversationId = ''): Executed {
       'This Idempotency-Key was used for another request within the last 24 hours',
     );
   }
+  if (acceptance.kind === 'other_users_key') throw otherUsersKey();
   const { kind, job } = acceptance;
   if (kind === 'skipped' || kind === 'debounced') return { job, isReplay: false, keyResult: kind };
   const keyResult = kind === 'accepted' && acceptance.replaces ? 'replaced' : undefined;

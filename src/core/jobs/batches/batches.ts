@@ -20,7 +20,7 @@ import { canonicalJson } from '../../../kernel/text.ts';
 import type { Context } from '../../context/context.ts';
 import { appendEvents } from '../../events/outbox.ts';
 import type { Acceptance, Acceptor, WorkRequest } from '../accept.ts';
-import type { Executed, Execution } from '../execute.ts';
+import { type Executed, type Execution, otherUsersKey } from '../execute.ts';
 import { idempotencyMs } from '../idempotency.ts';
 import { type JobKey, jobKeyOf } from '../job-keys/job-keys.ts';
 import type { JobTiming } from '../timing.ts';
@@ -108,7 +108,7 @@ export class Batches {
         since = performance.now();
       }
     }
-    return database.write((tx) => this.#accept(tx, caller, key, judged));
+    return database.write((tx) => this.#accept(tx, caller, { ...request, key }, judged));
   }
 
   async get(organizationId: string, id: string) {
@@ -174,7 +174,7 @@ export class Batches {
   async #accept(
     tx: Transaction,
     caller: Caller,
-    key: BatchKey | null,
+    { key, isAtomic }: { readonly key: BatchKey | null; readonly isAtomic: boolean },
     judged: readonly (WorkRequest | PlatformError)[],
   ) {
     const now = this.#context.clock.now();
@@ -198,14 +198,16 @@ export class Batches {
     for (const one of judged) if (!(one instanceof PlatformError)) works.push({ ...one, batchId });
     const acceptances = await this.#parts.acceptor.acceptWithin(tx, works);
     const answers = acceptances.map(itemAnswer);
-    const results = judged.map(
-      (one, i): ItemAnswer =>
-        one instanceof PlatformError ? refusalOf(one, i) : (answers.shift() ?? { job_id: '' }),
-    );
+    const results = judged.map((given, i): ItemAnswer => {
+      const one = given instanceof PlatformError ? given : (answers.shift() ?? { job_id: '' });
+      if (!(one instanceof PlatformError)) return one;
+      if (isAtomic) throw ofItem(one, i);
+      return refusalOf(one, i);
+    });
     const recorded = {
       id: batchId,
       accepted: acceptances.filter(({ kind }) => kind === 'accepted').length,
-      refused: judged.length - works.length,
+      refused: results.filter((one) => 'error' in one).length,
       // Only a repeat reads them, and a refusal may name what a client has sent.
       results: key === null ? row.results : JSON.stringify(results),
     };
@@ -253,8 +255,8 @@ async function completeOne(database: Database, id: string, now: number): Promise
   });
 }
 
-function itemAnswer(acceptance: Acceptance): ItemAnswer {
-  if (!('job' in acceptance)) return { job_id: '' };
+function itemAnswer(acceptance: Acceptance): ItemAnswer | PlatformError {
+  if (!('job' in acceptance)) return otherUsersKey();
   const { kind, job } = acceptance;
   if (kind === 'skipped' || kind === 'debounced') return { job_id: job.id, job_key_result: kind };
   const isReplacing = kind === 'accepted' && acceptance.replaces !== undefined;

@@ -111,7 +111,7 @@ export function jobKeyText({ key, mode, debounceMs, debounceTotalMs }: JobKey): 
 }
 
 /** What is decided about a request by its key: by the job of an earlier one. */
-type KeyOutcome = 'accepted' | 'skipped' | 'replaced' | 'debounced';
+type KeyOutcome = 'accepted' | 'skipped' | 'replaced' | 'debounced' | 'other_users_key';
 
 type EarlierJob = Pick<
   JobRow,
@@ -137,14 +137,15 @@ function keyOutcome(
   // No claim takes it any more, and the sweep ends it.
   const hasExpired = !hasBegun && earlier.expires_at !== null && Number(earlier.expires_at) <= now;
   if (hasExpired) return 'accepted';
-  if (mode === 'skip') return 'skipped';
+  const isSameUser = earlier.user_id === job.user_id && earlier.for_user === job.for_user;
+  // A client that skips reads the answer of the earlier job.
+  if (mode === 'skip') return earlier.for_user === 1 && !isSameUser ? 'other_users_key' : 'skipped';
   if (hasBegun) return 'accepted';
   // A job stays with its agent, its user and its limit, and with the key in whose name it runs.
   const isSame =
     earlier.agent_id === job.agent_id &&
     earlier.api_key_id === job.api_key_id &&
-    earlier.user_id === job.user_id &&
-    earlier.for_user === job.for_user &&
+    isSameUser &&
     earlier.trigger_type === job.trigger_type &&
     (earlier.concurrency_key ?? null) === (job.concurrency_key ?? null);
   return mode === 'debounce' && isSame ? 'debounced' : 'replaced';
@@ -244,6 +245,7 @@ export class HeldJobKeys {
       return { kind: 'accepted', job };
     }
     if (outcome === 'skipped') return { kind: 'skipped', job: earlier };
+    if (outcome === 'other_users_key') return { kind: outcome };
     const isLater = isDebounce && row.is_debounced === 1;
     const firstAt = isLater ? Number(row.first_at) : this.#now;
     const latest = firstAt + debounceTotalMs;
