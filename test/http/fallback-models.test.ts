@@ -279,7 +279,11 @@ test('nothing of a broken answer is in the answer, its message, its tokens or it
   expect(answers).toMatchObject([{ content: 'Second.' }]);
   const { breakdown } = await thinker.tokens(job.conversation_id);
   expect(breakdown).toContainEqual(
-    expect.objectContaining({ model: 'anthropic/second', prompt_tokens: 20, completion_tokens: 3 }),
+    expect.objectContaining({
+      message_id: answers[0]?.id,
+      prompt_tokens: 20,
+      completion_tokens: 3,
+    }),
   );
   const events = await (await thinker.follow(job.job_id)).ended;
   const [, answered] = await thinker.steps(job.job_id);

@@ -46,7 +46,6 @@ describe('POST /api/scheduled-jobs', () => {
       ...echo,
       id: anId,
       skill_version: 'v1.0',
-      priority: null,
       enabled: true,
       last_run_at: null,
       last_run_status: null,
@@ -59,6 +58,18 @@ describe('POST /api/scheduled-jobs', () => {
       ...body,
       last_run_job_id: null,
     });
+  });
+
+  test('the priority is shown only while it is set', async () => {
+    const tenant = await newTenant(platform);
+    const { body } = await tenant.post(path, { ...echo, priority: 'high' });
+    expect(body.priority).toBe('high');
+
+    const cleared = await tenant.put(`${path}/${body.id}`, { priority: null });
+    const listed = await tenant.get(path);
+
+    for (const shown of [cleared.body, listed.body[0]])
+      expect(shown).not.toHaveProperty('priority');
   });
 
   test('the version defaults to v1.0, the input to {}, enabled to true', async () => {

@@ -187,6 +187,7 @@ function Statement({
     <Said
       by={message.kind === 'message' ? message.role : message.kind}
       at={message.created_at}
+      model={message.model}
       tokens={tokens.get(message.id)}
       {...(message.role === 'user' && { trialOf })}
     >
@@ -237,6 +238,7 @@ function Broken({
 export function Said({
   by,
   at,
+  model,
   tokens,
   trialOf,
   children,
@@ -244,6 +246,7 @@ export function Said({
   /** A role of messages, or a summary. */
   by: string;
   at?: string;
+  model?: string | null;
   tokens?: Tokens | undefined;
   /** The job that had instructions of its own for this message. */
   trialOf?: string | undefined;
@@ -271,7 +274,7 @@ export function Said({
               Unsaved instructions
             </Link>
           )}
-          {tokens?.model && <span className="font-mono">{tokens.model}</span>}
+          {model && <span className="font-mono">{model}</span>}
           {tokens && <Cost {...tokens} />}
         </p>
         {children}
@@ -291,15 +294,11 @@ function Cost({ prompt_tokens, completion_tokens, cost_usd }: Tokens) {
   );
 }
 
-// A process of an earlier version names none, while a cluster is upgraded.
-const filesOf = ({ files }: Partial<Pick<Message, 'files'>>) => files ?? [];
-const idsOf = (message: Message) => filesOf(message).map(({ id }) => id);
+const idsOf = ({ files }: Message) => files?.map(({ id }) => id) ?? [];
 
 /** Whether it only says the names of its pictures, which are shown anyway. */
-const isNamesAlone = (message: Message) => {
-  const names = filesOf(message).map(({ name }) => name);
-  return names.length > 0 && message.content === `[${names.join(', ')}]`;
-};
+const isNamesAlone = ({ content, files }: Message) =>
+  files !== undefined && content === `[${files.map(({ name }) => name).join(', ')}]`;
 
 function Body({ message }: { message: Message }) {
   const content = contentOf(message);

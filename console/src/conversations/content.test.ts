@@ -5,7 +5,6 @@ const message = (content: string) => ({
   ...{ id: 'm', conversation_id: 'c', role: 'user' as const, created_at: '2026-01-01T00:00:00Z' },
   kind: 'message' as const,
   content,
-  files: [],
   model: null,
 });
 const task = 'Write down in one sentence when the harbour is open, and when it is not.';

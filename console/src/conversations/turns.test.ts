@@ -15,7 +15,7 @@ const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toIS
 function message(id: string, role: Message['role'], second = 0): Message {
   return {
     ...{ id, conversation_id: 'c', role, kind: 'message' },
-    ...{ content: id, files: [], model: null, created_at: at(second) },
+    ...{ content: id, model: null, created_at: at(second) },
   } as const;
 }
 

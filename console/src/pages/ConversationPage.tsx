@@ -68,7 +68,7 @@ export function ConversationPage() {
                 ['Agent', <AgentLink key="agent" id={agent_id} />],
                 ['User', <UserLink key="user" id={user_id} />],
                 ['Source', sourceText(trigger_type)],
-                forked_from !== null && [
+                forked_from !== undefined && [
                   'Forked from',
                   <Link
                     key="forked"

@@ -17,7 +17,7 @@ export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
         facts={[
           ['Skill', <SkillLink key="skill" skill={schedule} />],
           ['Agent', <AgentLink key="agent" id={agent_id} />],
-          schedule.priority !== null && ['Priority', schedule.priority],
+          schedule.priority !== undefined && ['Priority', schedule.priority],
           [
             'Cron',
             <span key="cron">

@@ -35,11 +35,11 @@ export const conversationFields = {
   user_id: Type.String(),
   status: Words(conversationStatuses),
   trigger_type: Words(triggerTypes),
-  forked_from: {
-    ...Nullable(Id),
+  forked_from: Type.Optional({
+    ...Id,
     description:
-      'The conversation whose messages it begins with; of a fork of a fork the first of them. null for one that is no fork.',
-  },
+      'Of a fork: the conversation whose messages it begins with; of a fork of a fork the first of them.',
+  }),
   created_at: Timestamp,
   updated_at: Timestamp,
 };
@@ -53,14 +53,8 @@ export const conversationExample = {
   user_id: 'nightly reports',
   status: 'completed',
   trigger_type: 'api',
-  forked_from: null,
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.120Z',
-};
-/** The model that wrote a message. */
-const WrittenBy = {
-  ...Nullable(Type.String()),
-  description: 'The model that wrote it, as provider/model; null where none did.',
 };
 const Message = Type.Object(
   {
@@ -73,11 +67,17 @@ const Message = Type.Object(
         'summary: the model has summarized the messages before it, which it is no longer sent. unfinished: what had come of an answer whose call did not finish; no model is sent it.',
     },
     content: Type.String(),
-    files: Type.Array(NamedFile, {
-      description:
-        'Its files that there still are: of a task, those that the platform keeps; of an answer, the pictures that the model has made; of an output, those that it names.',
-    }),
-    model: WrittenBy,
+    files: Type.Optional(
+      Type.Array(NamedFile, {
+        minItems: 1,
+        description:
+          'Its files that there still are, if any: of a task, those that the platform keeps; of an answer, the pictures that the model has made; of an output, those that it names.',
+      }),
+    ),
+    model: {
+      ...Nullable(Type.String()),
+      description: 'The model that wrote it, as provider/model; null where none did.',
+    },
     created_at: Timestamp,
   },
   { title: 'Message' },
@@ -88,7 +88,6 @@ const messageExample = {
   role: 'user',
   kind: 'message',
   content: '{"text":"hello"}',
-  files: [],
   model: null,
   created_at: '2026-01-01T00:00:00.000Z',
 };
@@ -175,7 +174,6 @@ export const tokenUsageSchema = {
           Type.Object({
             message_id: Id,
             role: Words(messageRoles),
-            model: WrittenBy,
             prompt_tokens: Tokens,
             completion_tokens: Tokens,
             ...tokenParts,

@@ -371,7 +371,6 @@ export async function listMessages(
 const hasTokens = sql<SqlBool>`prompt_tokens + completion_tokens + unreported > 0`;
 
 const countedColumns = [
-  'model',
   'prompt_tokens',
   'completion_tokens',
   'unreported',
@@ -382,7 +381,6 @@ const countedColumns = [
 ] as const;
 /** Of a message for which no model was asked. */
 const noTokens = {
-  model: null,
   prompt_tokens: 0,
   completion_tokens: 0,
   unreported: 0,

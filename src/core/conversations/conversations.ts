@@ -179,7 +179,7 @@ export class Conversations {
       return {
         ...shown,
         kind: kindOf(dialogue),
-        files: files.map(fileReference),
+        ...(files.length > 0 && { files: files.map(fileReference) }),
         created_at: timestamp(message.created_at),
       };
     });
@@ -195,10 +195,9 @@ export class Conversations {
     });
     const breakdown = rows
       .slice(0, breakdownMax)
-      .map(({ id, role, model, prompt_tokens, completion_tokens, unreported, cost, ...parts }) => ({
+      .map(({ id, role, prompt_tokens, completion_tokens, unreported, cost, ...parts }) => ({
         message_id: id,
         role,
-        model,
         prompt_tokens: known(prompt_tokens, unreported & 1),
         completion_tokens: known(completion_tokens, unreported & 2),
         ...parts,
@@ -246,7 +245,8 @@ export function conversationView(
 ) {
   const { id, agent_id, user_id, status, trigger_type, forked_from, created_at, updated_at } = row;
   const moments = { created_at: timestamp(created_at), updated_at: timestamp(updated_at) };
-  return { id, agent_id, user_id, status, trigger_type, forked_from, ...moments };
+  const fork = forked_from !== null && { forked_from };
+  return { id, agent_id, user_id, status, trigger_type, ...fork, ...moments };
 }
 
 /** What `messages.dialogue` says of a message. */

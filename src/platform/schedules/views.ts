@@ -15,7 +15,7 @@ export function scheduledJobSummary(row: ListedScheduledJob, now: number) {
     skill_version: row.skill_version,
     cron_expression: row.cron_expression,
     ...shownTimezone(row),
-    priority: row.priority,
+    ...(row.priority !== null && { priority: row.priority }),
     enabled: row.enabled === 1,
     last_run_at: timestampOrNull(row.last_run_at),
     last_run_status: row.last_run_status,

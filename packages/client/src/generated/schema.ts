@@ -3571,8 +3571,11 @@ export interface components {
             status: "active" | "completed" | "failed";
             /** @enum {string} */
             trigger_type: "api" | "scheduled" | "webhook";
-            /** @description The conversation whose messages it begins with; of a fork of a fork the first of them. null for one that is no fork. */
-            forked_from: string | null;
+            /**
+             * Format: uuid
+             * @description Of a fork: the conversation whose messages it begins with; of a fork of a fork the first of them.
+             */
+            forked_from?: string;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -3604,8 +3607,11 @@ export interface components {
             status: "active" | "completed" | "failed";
             /** @enum {string} */
             trigger_type: "api" | "scheduled" | "webhook";
-            /** @description The conversation whose messages it begins with; of a fork of a fork the first of them. null for one that is no fork. */
-            forked_from: string | null;
+            /**
+             * Format: uuid
+             * @description Of a fork: the conversation whose messages it begins with; of a fork of a fork the first of them.
+             */
+            forked_from?: string;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -3627,8 +3633,8 @@ export interface components {
              */
             kind: "message" | "summary" | "unfinished";
             content: string;
-            /** @description Its files that there still are: of a task, those that the platform keeps; of an answer, the pictures that the model has made; of an output, those that it names. */
-            files: {
+            /** @description Its files that there still are, if any: of a task, those that the platform keeps; of an answer, the pictures that the model has made; of an output, those that it names. */
+            files?: {
                 /** @constant */
                 type: "file";
                 /** Format: uuid */
@@ -3665,8 +3671,6 @@ export interface components {
                 message_id: string;
                 /** @enum {string} */
                 role: "user" | "assistant" | "system" | "tool";
-                /** @description The model that wrote it, as provider/model; null where none did. */
-                model: string | null;
                 prompt_tokens: number | null;
                 completion_tokens: number | null;
                 /** @description Of the prompts' tokens, those that providers read from a cache. */
@@ -3718,8 +3722,11 @@ export interface components {
             status: "active" | "completed" | "failed";
             /** @enum {string} */
             trigger_type: "api" | "scheduled" | "webhook";
-            /** @description The conversation whose messages it begins with; of a fork of a fork the first of them. null for one that is no fork. */
-            forked_from: string | null;
+            /**
+             * Format: uuid
+             * @description Of a fork: the conversation whose messages it begins with; of a fork of a fork the first of them.
+             */
+            forked_from?: string;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -5002,8 +5009,11 @@ export interface components {
             cron_expression: string;
             /** @description Where it was set; otherwise UTC. */
             timezone?: string;
-            /** @description That of its jobs; null: its agent's. */
-            priority: ("high" | "normal" | "low") | null;
+            /**
+             * @description Where it was set.
+             * @enum {string}
+             */
+            priority?: "high" | "normal" | "low";
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -5027,8 +5037,11 @@ export interface components {
             cron_expression: string;
             /** @description Where it was set; otherwise UTC. */
             timezone?: string;
-            /** @description That of its jobs; null: its agent's. */
-            priority: ("high" | "normal" | "low") | null;
+            /**
+             * @description Where it was set.
+             * @enum {string}
+             */
+            priority?: "high" | "normal" | "low";
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
@@ -5062,8 +5075,11 @@ export interface components {
             cron_expression: string;
             /** @description Where it was set; otherwise UTC. */
             timezone?: string;
-            /** @description That of its jobs; null: its agent's. */
-            priority: ("high" | "normal" | "low") | null;
+            /**
+             * @description Where it was set.
+             * @enum {string}
+             */
+            priority?: "high" | "normal" | "low";
             enabled: boolean;
             last_run_at: string | null;
             last_run_status: ("active" | "completed" | "failed") | null;
