@@ -240,6 +240,29 @@ describe.skipIf(!(await isInstalled('Chromium')))('the chat of an agent', () => 
     await messages().getByText('It is said.').last().waitFor();
   });
 
+  test('a chat stays at its end while what it shows grows, as pictures do once they are loaded', async () => {
+    await world.open('/agents/harbour');
+    const box = page().getByRole('region', { name: 'Messages of the chat' });
+    // The event of an earlier scroll to the end comes before the page has seen that there is more.
+    const grow = () =>
+      box.evaluate((element) => {
+        const more = element.ownerDocument.createElement('div');
+        more.style.height = '2000px';
+        element.firstElementChild?.append(more);
+        element.dispatchEvent(new Event('scroll'));
+      });
+    const fromEnd = () =>
+      box.evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight);
+
+    await grow();
+    await grow();
+
+    await expect.poll(fromEnd).toBeLessThan(48);
+    expect(await box.evaluate((element) => element.scrollTop)).toBeGreaterThan(2_000);
+    await box.evaluate((element) => element.scrollTo({ top: 0 }));
+    await page().getByRole('button', { name: 'To the newest' }).waitFor();
+  });
+
   test('the trace of a run has its steps as a tree, with tokens, and the jobs of other agents', async () => {
     await api('POST', '/api/agents', { id: 'tides', description: 'Knows the tides.' });
     await api('POST', '/api/agents', { id: 'pilot', agents: ['tides'], skills: ['text/*'] });

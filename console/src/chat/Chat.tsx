@@ -74,7 +74,7 @@ export function Chat({ agent, conversationId }: ChatProps) {
       </div>
       <Section
         className={classes(
-          'max-h-[calc(100dvh-11rem)] overflow-y-auto',
+          'max-h-[calc(100dvh-11rem)] overflow-y-auto lg:sticky lg:top-4',
           opened !== 'list' && 'max-lg:hidden',
         )}
         title="Chats"
@@ -175,7 +175,7 @@ function Room({
   return (
     <Section
       flush
-      className="relative [&>div]:flex [&>div]:h-[calc(100dvh-11rem)] [&>div]:min-h-80 max-xl:[&>div]:h-[calc(100dvh-14rem)] max-sm:[&>div]:h-[calc(100dvh-20rem)] [&>div]:flex-col"
+      className="relative lg:sticky lg:top-4 [&>div]:flex [&>div]:h-[calc(100dvh-11rem)] [&>div]:min-h-80 max-xl:[&>div]:h-[calc(100dvh-14rem)] max-sm:[&>div]:h-[calc(100dvh-20rem)] [&>div]:flex-col"
     >
       <section
         ref={stick.box}

@@ -17,8 +17,12 @@ export function useStickToEnd() {
   useEffect(() => {
     const [outer, inner] = [box.current, content.current];
     if (outer === null || inner === null) return;
+    let top = outer.scrollTop;
     const look = () => {
-      follows.current = outer.scrollHeight - outer.scrollTop - outer.clientHeight < nearPx;
+      const isNear = outer.scrollHeight - outer.scrollTop - outer.clientHeight < nearPx;
+      // Pictures may grow between a scroll to the end and its event: only a scroll up leaves the end.
+      follows.current = isNear || (follows.current && outer.scrollTop >= top);
+      top = outer.scrollTop;
       setAtEnd(follows.current);
     };
     const resized = new ResizeObserver(() => {

@@ -43,7 +43,7 @@ function OneFile({ id, hasLink }: { id: string; hasLink: boolean }) {
           src={picture}
           alt={file.name}
           className={classes(
-            'max-w-full self-center rounded object-contain',
+            'max-w-full self-start rounded object-contain',
             hasLink ? 'max-h-64' : 'max-h-16',
           )}
         />
@@ -71,7 +71,7 @@ function Save({ id, name }: { id: string; name: string }) {
       icon={<Download />}
       busy={save.isPending}
       title={`Save ${name}`}
-      className="max-w-60"
+      className="max-w-60 self-start"
       onClick={() => save.mutate()}
     >
       <span className="truncate">{name}</span>

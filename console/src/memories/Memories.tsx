@@ -7,7 +7,7 @@ import { deleteMemory, memoriesQuery } from '../api/memories.ts';
 import { live } from '../api/queries.ts';
 import { MemoryDialog } from '../forms/MemoryDialog.tsx';
 import { useReachesUsers } from '../shell/session.ts';
-import { Button, ButtonLink } from '../ui/Button.tsx';
+import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Select } from '../ui/Field.tsx';
@@ -115,11 +115,6 @@ export function Memories({
               className="w-40"
             />
           </>
-        )}
-        {user && (
-          <ButtonLink to="/users/$userId" params={{ userId: user }}>
-            Data of this user
-          </ButtonLink>
         )}
         {create}
       </div>

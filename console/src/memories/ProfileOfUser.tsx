@@ -5,7 +5,7 @@ import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { deleteProfile, profileQuery, putProfile } from '../api/memories.ts';
 import { FormDialog } from '../forms/FormDialog.tsx';
-import { Button } from '../ui/Button.tsx';
+import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { issueOf, TextAreaField } from '../ui/Field.tsx';
 import { Pencil, Trash2 } from '../ui/icons.tsx';
@@ -32,6 +32,9 @@ export function ProfileOfUser({ agentId, userId }: { agentId: string; userId: st
       title={`Profile of ${userId}`}
       actions={
         <>
+          <ButtonLink to="/users/$userId" params={{ userId }}>
+            Data of this user
+          </ButtonLink>
           <Button icon={<Pencil />} onClick={() => setDoing('edit')}>
             {profile === null ? 'Write a profile' : 'Edit the profile'}
           </Button>

@@ -51,10 +51,21 @@ function Ways({ hold: { code, subject }, isOfAll }: { hold: Hold; isOfAll: boole
     }
     case 'limit':
     case 'paused':
-      return subject && <WaysOfLimit code={code} subject={subject} isOfAll={isOfAll} />;
+      if (subject) return <WaysOfLimit code={code} subject={subject} isOfAll={isOfAll} />;
+      return isOfAll ? null : <WaysInConversations />;
     default:
       return null;
   }
+}
+
+/** The jobs that wait in conversations, and those behind which they may: what runs, and what waits for a person, for example. */
+function WaysInConversations() {
+  const ways = { queued: 'Waiting jobs', active: 'Runs under way', waiting: 'Suspended runs' };
+  return Object.entries(ways).map(([status, text]) => (
+    <Link key={status} to="/jobs" search={{ status }} className={link}>
+      {text}
+    </Link>
+  ));
 }
 
 /** The jobs that wait, and the setting. */

@@ -85,7 +85,7 @@ export function Section({
       {(title || actions) && (
         <div className="flex min-h-11 flex-wrap items-center justify-between gap-2 border-b px-4 py-1.5">
           <h2 className="text-[13px] font-semibold">{title}</h2>
-          {actions && <div className="flex items-center gap-2">{actions}</div>}
+          {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
         </div>
       )}
       <div className={flush ? '' : 'p-4'}>{children}</div>

@@ -145,6 +145,16 @@ test('a key finds its jobs held once the oldest that no limit holds has been due
   expect(ofLimit).toEqual(['limit: 9 jobs wait for a place: concurrency of web/v1.0/x.']);
 });
 
+test('jobs that wait in conversations wait for others, one or several', () => {
+  const behind = 'the job before it in its conversation';
+  const held = (n: number, name: string) =>
+    messages(holdsOfOwn(group('a', n, 0, [1], [[name, n]]), true, 0));
+
+  expect(held(1, behind)).toEqual([`limit: 1 job waits for ${behind}.`]);
+  const several = 'the jobs before them in their conversations, which they steer';
+  expect(held(5, `${behind}, which it steers`)).toEqual([`limit: 5 jobs wait for ${several}.`]);
+});
+
 test('jobs of several priorities wait for those of the highest', () => {
   const held = holdsOfOrganization(group('a', 9, 16, [2, 0]), places(worker(16)), () => found());
   expect(held.map(({ code }) => code)).toEqual(['slots_taken', 'priority']);
