@@ -246,7 +246,11 @@ const operations: Readonly<Record<string, Operation>> = {
   getBatch: onOne([], batch, batches('')),
   getConversation: onOne([], ofConversation, conversations(''), ofConversations),
   getFile: onOne([], file, files(''), ofFiles),
-  getFileContent: onOne([], file, files('/content'), ofFiles),
+  // A part of it is 206.
+  getFileContent: {
+    ...onOne([], file, files('/content'), ofFiles),
+    result: { status: 200, code: null },
+  },
   getJob: onOne([], ofJob, jobs('')),
   getMemory: onOne([], memory, memories, ofMemories),
   getProfile: {
