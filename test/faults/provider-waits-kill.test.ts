@@ -102,6 +102,28 @@ test('jobs that wait for a provider go on after kill -9 and a start on the same 
   );
 });
 
+test('a job whose process is killed in a short wait waits unloaded from then on', {
+  timeout: 180_000,
+}, async () => {
+  const own = await thinkingProcess();
+  onTestFinished(() => own.close());
+  await own.start();
+  own.provider.script(() => ({ fault: { status: 429, headers: { 'retry-after': '9' } } }));
+  const id = await own.submit('chat', planOf('chat'));
+  await waitFor(() => own.provider.requests.length === 1, { describe: 'it is refused' });
+  expect((await own.get(`/api/jobs/${id}`)).body.status).toBe('active');
+  await own.kill();
+  await own.start();
+
+  const waiting = (await own.jobIn(id, 'waiting')).body;
+  expect(waiting.waiting_for).toMatch(/^openai: rate limit, next try at /);
+  expect(own.provider.requests.length).toBeLessThanOrEqual(2);
+  const { attempt } = waiting;
+  await own.kill();
+  await own.start();
+  expect((await own.get(`/api/jobs/${id}`)).body.attempt).toBe(attempt);
+});
+
 describe.skipIf(!(await canRunClusters()))('in a cluster', () => {
   async function clusterWith(workers: number, environment: Record<string, string> = {}) {
     const provider = await startScriptedProvider();

@@ -18,6 +18,7 @@ const names = [
   'counted',
   'owned',
   'patient',
+  'again',
   'metered',
 ];
 
@@ -136,6 +137,18 @@ test('a run waits without a slot for as long as the provider asks, and says so',
   ]);
   for (const other of others) await thinker.jobIn(other, 'completed');
   expect(asked('later')).toHaveLength(8);
+});
+
+test('a turn whose short waits go on is unloaded, and says for what it waits', async () => {
+  scripted('short', () => ({ fault: { status: 429, headers: { 'retry-after': '6' } } }));
+  const thinker = await newThinker(world.platform, { model: 'again/short' });
+  const id = await thinker.begin('Think');
+
+  const waiting = (await thinker.jobIn(id, 'waiting')).body;
+
+  expect(waiting.waiting_for).toMatch(/^again: rate limit, next try at /);
+  expect(asked('short').length).toBeLessThanOrEqual(2);
+  await thinker.post(`/api/jobs/${id}/cancel`);
 });
 
 test.each(

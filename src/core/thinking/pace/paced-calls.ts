@@ -9,8 +9,8 @@ import { pacedProviderOf } from '../../paces/paced-provider.ts';
 import { type ActiveGeneration, log, type ThinkingAttempt } from '../attempt.ts';
 import { pause } from './pause.ts';
 
-/** A call waits so long with its run loaded; for longer ones the run is unloaded. */
-export const shortWaitMs = 10_000;
+/** A turn waits so long with its run loaded; for longer the run is unloaded. */
+const shortWaitMs = 10_000;
 /** Where another model can be asked, a moment this near is waited for: the other one's answer would differ. */
 const nearMs = 2_000;
 /** Shorter waits are not told of. */
@@ -19,6 +19,16 @@ const toldMs = 1_000;
 const unusedMs = 1_000;
 /** Most answers have fewer tokens, so a call does not wait for a budget or a pace to have more. */
 export const usualOutput = 1_024;
+
+/**
+ * How long a turn may wait with its run loaded. Not at all once it has waited unloaded, or an attempt has ended: a process that
+ * dies again and again, or is replaced, would use up the attempts of a run that only waits.
+ */
+export function loadableMs({ attempt, generation: { patience } }: ActiveGeneration): number {
+  if (patience.ms === 0) return shortWaitMs;
+  if (patience.recorded > 0 || attempt.run.job.attempt > 1) return 0;
+  return shortWaitMs - patience.loadedMs;
+}
 
 /** What clients read of a wait, without its end. */
 export const waitName = (provider: string, reason: PaceReason) => `${provider}: ${reason}`;
@@ -44,12 +54,17 @@ export async function awaitMoment(
   };
 }
 
+/** Whether waits of a turn count: a provider has refused it, or an attempt has ended. Moments of a mere pace are many, and near. */
+const isStrained = ({ attempt, generation: { patience } }: ActiveGeneration) =>
+  patience.refusal !== null || attempt.run.job.attempt > 1;
+
 async function waitForMoment(
-  { attempt, generation }: ActiveGeneration,
+  active: ActiveGeneration,
   model: string,
   prompt: number,
   waiting: { readonly hasNext: boolean; readonly hasWaited: boolean },
 ): Promise<void> {
+  const { attempt, generation } = active;
   const { parts, run } = attempt;
   const { clock } = parts.context;
   const { patience, output, call } = generation;
@@ -58,7 +73,9 @@ async function waitForMoment(
   const provider = pacedProviderOf(model, settings, run.job.organization_id);
   const tokens = bookedTokens(prompt, output);
   const { hasNext } = waiting;
-  const loadedMs = hasNext ? nearMs : shortWaitMs;
+  const counts = isStrained(active);
+  const ownMs = counts ? Math.max(nearMs, loadableMs(active)) : shortWaitMs;
+  const loadedMs = hasNext ? nearMs : ownMs;
   const latest = clock.now() + Math.max(loadedMs, hasNext ? 0 : patience.ms);
   const until = hasNext ? latest : (patience.until ?? latest);
   for (let { hasWaited } = waiting; ; hasWaited = true) {
@@ -76,6 +93,7 @@ async function waitForMoment(
       if (reason !== null && waitMs >= toldMs) {
         log(attempt, `Waits for ${providerWaitInWords(waitName(provider.provider, reason), at)}`);
       }
+      if (counts) patience.loadedMs += waitMs;
       await pause(waitMs, call.signal);
     }
     if (kind === 'moment' && (waitMs <= 0 || !(await parts.paces.isOver(moment, provider, now)))) {

@@ -14,7 +14,7 @@ import type { WaitKindVerbs } from '../../journal/wait-kinds.ts';
 import { ProviderBusyError } from '../../paces/busy-error.ts';
 import { type ActiveGeneration, log } from '../attempt.ts';
 import { stopped, ThinkingError } from '../thinking-error.ts';
-import { shortWaitMs, waitName } from './paced-calls.ts';
+import { loadableMs, waitName } from './paced-calls.ts';
 import { findProviderWait } from './patience.store.ts';
 import { pause } from './pause.ts';
 
@@ -32,6 +32,8 @@ export class Patience {
   until: number | null = null;
   /** Waits of the turn on record. */
   recorded = 0;
+  /** For how long the turn has waited with the run loaded. */
+  loadedMs = 0;
   /** Rounds of the turn in which no model answered. */
   rounds = 0;
   /** What a provider said when it did not serve a call of the turn. */
@@ -80,6 +82,7 @@ async function beginTurn(active: ActiveGeneration, turn: number): Promise<void> 
     turn,
     until: null,
     recorded: 0,
+    loadedMs: 0,
     rounds: 0,
     refusal: null,
   });
@@ -119,7 +122,10 @@ async function waitFor(active: ActiveGeneration, failure: ModelError): Promise<v
   const isLimited = failure.isRateLimited;
   const name = waitName(provider, isLimited ? 'rate limit' : 'unavailable');
   log(attempt, `Waits for ${providerWaitInWords(name, at)}`);
-  if (at - now <= shortWaitMs) return pause(at - now, call.signal);
+  if (at - now <= loadableMs(active)) {
+    patience.loadedMs += at - now;
+    return pause(at - now, call.signal);
+  }
   patience.recorded += 1;
   await waitOn(active, { name, at });
 }
