@@ -74,6 +74,7 @@ async function started(limits: Partial<ConnectionLimits>, clients?: ClientAddres
     await late;
     return { late: true };
   });
+  server.post('/json', { onRequest: async ({ raw }) => allowLongBody(raw) }, async () => ({}));
   server.register((scope, _options, done) => {
     leaveBodiesUnread(scope as unknown as Server);
     scope.post('/file', async (request, reply) => {
@@ -129,6 +130,19 @@ test('a file that does not arrive in its time is refused, and its route notices'
   expectRefusal(late!, 408, 'validation_error');
   await waitFor(() => begun() === 2 && gone() === 2, { describe: 'the body has ended' });
   whole.destroy();
+});
+
+test('a client that does not end a body after its refusal is cut', async () => {
+  const { url } = await started({ uploadMs: 300 });
+  const endless = openRaw(url);
+  endless.send(
+    `POST /json HTTP/1.1\r\nHost: x\r\ncontent-type: application/json\r\ncontent-length: ${hour}\r\n\r\n`,
+  );
+
+  const answers = await endless.closed();
+
+  expect(answers).toHaveLength(1);
+  expectRefusal(answers[0]!, 413, 'payload_too_large');
 });
 
 test('a client that takes nothing of its answer is cut', async () => {

@@ -170,7 +170,11 @@ export class Connections {
     const now = performance.now();
     const unread: Unread[] = [];
     for (const connection of this.#open.values()) {
-      if (connection.open.length === 0) continue;
+      if (connection.open.length === 0) {
+        if (isLate(connection, now))
+          this.#cut(connection, 'it did not end a refused request in time');
+        continue;
+      }
       if (isLate(connection, now)) {
         const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
         connection.server.emit('clientError', late, connection.socket);

@@ -68,6 +68,9 @@ export function createServer(
     const refusal = asPlatformError(error);
     if (refusal.status >= 500) logFailure(outages, refusal, request);
     metrics.refused(refusal.code);
+    // Fastify would close the connection, and a client that still sends would lose the answer: Node discards the rest.
+    if ((error as { code?: string }).code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+      reply.removeHeader('connection');
     return sendRefusal(refusal, request, reply);
   };
   const server = Fastify({
