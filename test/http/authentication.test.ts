@@ -332,6 +332,22 @@ describe('a header that may come once and comes twice is refused', () => {
     expectRefusal(answer, 401, 'invalid_api_key');
   });
 
+  test('authorization of the endpoint of the Model Context Protocol', async () => {
+    const { key } = await newTenant(platform);
+    const line = `authorization: Bearer ${key}\r\n`;
+    const body = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+
+    const answer = await sendRaw(
+      platform.url,
+      `POST /mcp HTTP/1.1\r\nHost: localhost\r\n${line}${line}content-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+
+    expect(answer).toMatchObject({
+      status: 401,
+      body: { error: { data: { error: 'invalid_api_key' } } },
+    });
+  });
+
   test('authorization and x-admin-secret', async () => {
     for (const line of [`authorization: Bearer ${adminSecret}`, `x-admin-secret: ${adminSecret}`]) {
       const request = `GET /admin/api-keys HTTP/1.1\r\nHost: x\r\n${line}\r\n${line}\r\n\r\n`;

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { errorStatuses } from '../../src/kernel/errors.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
@@ -187,6 +188,22 @@ describe.each(endpoints)('a body sent to %s', (_name, send) => {
   ])('that is malformed or cannot be kept is 400 validation_error: %.30j …', async (...bodies) => {
     for (const body of bodies) expectRefusal(await refused(body), 400, 'validation_error');
     expect(({} as { x?: number }).x).toBeUndefined();
+  });
+
+  test.each(['{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}'])(
+    'that is valid JSON with a key that is refused names it: %s',
+    async (body) => {
+      const { details } = (await refused(body)).body;
+
+      expect(details).toEqual([{ field: 'body', issue: 'has __proto__ or constructor.prototype' }]);
+    },
+  );
+
+  test('that is compressed is 415, and says so', async () => {
+    const answer = await refused(gzipSync('{}'), { 'content-encoding': 'gzip' });
+
+    expectRefusal(answer, 415, 'unsupported_media_type');
+    expect(answer.body.message).toBe('Send the body without content-encoding');
   });
 
   test.each([

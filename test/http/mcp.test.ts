@@ -364,6 +364,24 @@ describe('tools/call', () => {
     await reader?.cancel();
   });
 
+  test('changes of the list of tools are announced to clients that can be notified of them', async () => {
+    const old = await askMcp(
+      platform,
+      key,
+      'initialize',
+      {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        clientInfo: { name: 'old', version: '1' },
+      },
+      { isOld: true },
+    );
+    const modern = await askMcp(platform, key, 'server/discover');
+
+    expect(old.result.capabilities.tools).toEqual({});
+    expect(modern.result.capabilities.tools).toEqual({ listChanged: true });
+  });
+
   test('a client that goes cancels its job, one of the revision 2025-11-25 does not', async () => {
     const runs = [false, true].map(async (isOld) => {
       const opened = gate();

@@ -449,13 +449,17 @@ describe('PUT /api/agents/:agentId/memories/:memoryId', () => {
     expect((await tenant.put(at, { metadata: { c: 3 } })).body.metadata).toEqual({ c: 3 });
   });
 
-  test('{} changes nothing', async () => {
+  test('{} refreshes updated_at, and changes nothing else', async () => {
     const { tenant, memory, at } = await withMemory();
     clock.advance(1_000);
 
     const { status, body } = await tenant.put(at, {});
 
-    expect({ status, body }).toEqual({ status: 200, body: memory });
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: { ...memory, updated_at: body.updated_at },
+    });
+    expect(Date.parse(body.updated_at) - Date.parse(memory.updated_at)).toBe(1_000);
   });
 
   test('a changed memory is found only by its new words and tag', async () => {

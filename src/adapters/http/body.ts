@@ -8,6 +8,8 @@ import { isDeeperThan, jsonTextFault, nestingMax } from '../../kernel/text.ts';
 export const bodyBytesMax = 1024 * 1024;
 
 const byteOrderMark = 0xef;
+/** What secure-json-parse says of valid JSON that it refuses. */
+const forbiddenKeys = 'Object contains forbidden prototype property';
 /** A longer text is parsed only if it is not too deep. */
 const shortCharsMax = 16_384;
 
@@ -24,8 +26,12 @@ export function parseJsonBody(bytes: Buffer): unknown {
   try {
     // Refuses __proto__ and constructor.prototype, escaped or not.
     value = sjson.parse(text, { protoAction: 'error', constructorAction: 'error' });
-  } catch {
-    throw invalid('body', 'is not valid JSON');
+  } catch (error) {
+    const isForbidden = (error as Error).message === forbiddenKeys;
+    throw invalid(
+      'body',
+      isForbidden ? 'has __proto__ or constructor.prototype' : 'is not valid JSON',
+    );
   }
   const fault = jsonTextFault(text);
   if (fault !== null) throw invalid('body', fault);

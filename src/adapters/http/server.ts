@@ -140,8 +140,12 @@ function listenerWithin(
 
 function validateBySchemas(server: Server): void {
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
+      const encoding = request.headers['content-encoding'];
+      if (encoding !== undefined && encoding !== 'identity') {
+        throw new PlatformError('unsupported_media_type', 'Send the body without content-encoding');
+      }
       done(null, parseJsonBody(body as Buffer));
     } catch (error) {
       done(error as Error);

@@ -5,6 +5,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
+  isRepeated,
   type SessionSource,
   setCaller,
   setLimit,
@@ -81,10 +82,12 @@ export class Admission {
     }
   }
 
-  #keyOf({ headers }: FastifyRequest): string | readonly string[] | undefined {
-    const { authorization } = headers;
-    const key = headers['x-api-key'];
+  #keyOf(request: FastifyRequest): string | readonly string[] | undefined {
+    const { authorization } = request.headers;
+    const key = request.headers['x-api-key'];
     if (!this.#acceptsBearer || key !== undefined || authorization === undefined) return key;
+    // No key, like two of them in x-api-key.
+    if (isRepeated(request, 'authorization')) return 'repeated';
     return /^Bearer +(\S.*)$/i.exec(authorization)?.[1] ?? '';
   }
 

@@ -182,7 +182,6 @@ export class Memories {
     const words = content === undefined ? null : readWords(content);
     const found = words && columnsOfWords(words, tag ?? '');
     return await this.#writeTo(reach, id, async (tx, row) => {
-      if (Object.keys(fields).length === 0) return memoryView(reach.agentId, row);
       const after: VisibleMemoryRow = {
         ...row,
         content: content ?? row.content,

@@ -96,7 +96,8 @@ export class RequestServer {
     const { server } = mcp;
     if (isProse) prose.attach(mcp);
     server.registerCapabilities({
-      tools: { listChanged: true },
+      // Clients of earlier revisions have no stream on which they could be notified.
+      tools: this.#isModern ? { listChanged: true } : {},
       prompts: {},
       logging: {},
       ...(this.#isModern ? { extensions: { [tasksExtension]: {} } } : {}),
