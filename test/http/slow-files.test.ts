@@ -1,5 +1,6 @@
 /** Tasks with files whose storage is slow. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectRefusal } from '../support/expectations.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
 import { answering } from '../support/scripted-provider.ts';
 import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts';
@@ -42,6 +43,29 @@ test('a call gets its moment once its files are read, a few of them at a time', 
   released.resolve();
   await thinker.jobIn(job.job_id, 'completed');
 
+  storage.holdReads(null);
   expect(reads).toBe(6);
   expect(await paces()).not.toEqual([]);
+});
+
+test('an organization has two exports of the data of users at a time', async () => {
+  const thinker = await newThinker(world.platform);
+  await thinker.send('POST', '/api/files', { body: 'slow', headers: { 'x-user-id': 'alice' } });
+  const released = Promise.withResolvers<void>();
+  let reads = 0;
+  storage.holdReads(() => {
+    reads += 1;
+    return released.promise;
+  });
+  const path = '/api/users/alice/data';
+
+  const slow = [thinker.get(path), thinker.get(path)];
+  await waitFor(() => reads === 2, { describe: 'two reads' });
+  const third = await thinker.get(path);
+  released.resolve();
+  const statuses = (await Promise.all(slow)).map(({ status }) => status);
+
+  expectRefusal(third, 503, 'service_unavailable');
+  expect(statuses).toEqual([200, 200]);
+  expect((await thinker.get(path)).status).toBe(200);
 });

@@ -1,6 +1,7 @@
 /** Tasks with files: what models are sent of them (docs/files.md). */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { receiveHttp } from '../fixtures/receiver/receiver.ts';
 import { expectRefusal } from '../support/expectations.ts';
@@ -55,6 +56,16 @@ async function keep(thinker: Thinker, name: string, body: Buffer, headers = {}):
   } = await thinker.send('POST', `/api/files?name=${name}`, options);
   if (status !== 201) throw new Error(text);
   return file.id;
+}
+
+/** Puts other bytes in the place of those of the tenant's only file. */
+function damage({ organization }: Thinker, bytes: Buffer): void {
+  for (const key of storage.objects.keys()) {
+    if (key.startsWith(`${organization}/`)) storage.objects.set(key, bytes);
+  }
+  const folder = join(world.platform.dataDir, 'files', organization);
+  for (const name of isOnCluster ? [] : readdirSync(folder))
+    writeFileSync(join(folder, name), bytes);
 }
 
 /** Gives a task, and waits for its end: documents are read in processes of their own, which start slowly on a busy machine. */
@@ -123,6 +134,19 @@ describe('a picture', () => {
     expect(await givenIn(thinker, first)).toEqual([[{ id, name: 'harbour.png', ...asItIs }]]);
     const reason = `The file "${id}" is not there any more.`;
     expect(await givenIn(thinker, last)).toEqual([[{ id, name: id, as: 'note', reason }]]);
+  });
+
+  test('of which the storage has lost bytes is told in words, and the conversation goes on', async () => {
+    const thinker = await newThinker(world.platform);
+    const id = await keep(thinker, 'harbour.png', png);
+    const first = await give(thinker, 'What is it?', [id]);
+    damage(thinker, png.subarray(0, 20));
+
+    const last = await thinker.task('And now?', {}, { 'x-conversation-id': first.conversation_id });
+
+    expect(last.status).toBe('completed');
+    const [gone] = lastBody().messages.filter(({ role }: { role: string }) => role === 'user');
+    expect(gone.content).toBe('[The file "harbour.png" is not there any more.]\n\nWhat is it?');
   });
 
   test('is kept for as long after a task that begins later as after one that begins now', async () => {

@@ -1,5 +1,5 @@
 /** What is kept of a user: taken out and erased (docs/memories.md). */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -600,7 +600,31 @@ embeddedTest('an export has the row of a file whose bytes the storage has lost',
     .split('\n')
     .map((line) => JSON.parse(line));
   expect(lines[0]).toEqual({ type: 'file', ...kept.body });
+  expect(lines[1]).toEqual({ type: 'file-lost', file_id: kept.body.id });
   expect(lines.at(-1)).toMatchObject({ type: 'end', files: 1 });
+});
+
+embeddedTest('an export says of which files the storage has other bytes', async () => {
+  const tenant = await newTenant(platform);
+  const keep = (body: string) => tenant.send('POST', '/api/files', { body, headers: alice });
+  const { body: first } = await keep('marker7 '.repeat(50_000));
+  const folder = join(platform.dataDir, 'files', tenant.organization);
+  writeFileSync(join(folder, readdirSync(folder)[0] ?? ''), 'others! '.repeat(50_000));
+  const { body: second } = await keep('of marker7');
+
+  const { text } = await tenant.get(path);
+
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const lost = lines.findIndex(({ type }) => type === 'file-lost');
+  expect(lines[lost]).toEqual({ type: 'file-lost', file_id: first.id });
+  expect(lines.slice(lost + 1)).toMatchObject([
+    { type: 'file', id: second.id },
+    { type: 'file-part', file_id: second.id },
+    { type: 'end', files: 2 },
+  ]);
 });
 
 embeddedTest('an erasure is not done before the bytes of files are gone', async () => {

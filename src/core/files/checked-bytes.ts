@@ -1,6 +1,6 @@
 /**
- * The bytes of a file as its row has them: the stream fails with `upstream_unavailable` where the storage fails, or gives
- * other bytes. The last piece is passed on once all are known to be right, so no reader takes wrong bytes for the file.
+ * The bytes of a file as its row has them: the stream fails with `upstream_unavailable` where the storage fails, and with
+ * LostBytes where it gives other bytes. The last piece is passed on once all are known to be right, so no reader takes wrong bytes for the file.
  */
 import { createHash } from 'node:crypto';
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
@@ -11,6 +11,14 @@ import { PlatformError } from '../../kernel/errors.ts';
 interface Expected {
   readonly bytes: number;
   readonly sha256: string | null;
+}
+
+/** The storage answers, but has not the bytes of the file: no repetition helps. */
+export class LostBytes extends PlatformError {
+  constructor(reason: string) {
+    const cause = new Error(`storage of files: ${reason}`);
+    super('upstream_unavailable', 'The storage has lost bytes of this file', { cause });
+  }
 }
 
 export function checkedBytes(source: Readable, expected: Expected): Readable {
@@ -37,15 +45,15 @@ class CheckedBytes extends Transform {
     const before = this.#held;
     this.#held = piece;
     if (this.#bytes <= bytes) done(null, before);
-    else done(storageFault(`it has more than ${bytes} bytes of a file`));
+    else done(new LostBytes(`it has more than ${bytes} bytes of a file`));
   }
 
   override _flush(done: TransformCallback): void {
     const { bytes, sha256 } = this.#expected;
     if (this.#bytes < bytes)
-      done(storageFault(`it has ${this.#bytes} of ${bytes} bytes of a file`));
+      done(new LostBytes(`it has ${this.#bytes} of ${bytes} bytes of a file`));
     else if (sha256 !== null && this.#hash.digest('hex') !== sha256) {
-      done(storageFault('it has other bytes of a file'));
+      done(new LostBytes('it has other bytes of a file'));
     } else done(null, this.#held);
   }
 

@@ -412,7 +412,9 @@ export class Files {
       const user = { organizationId, userId };
       const files = await filesOfUser(this.#database.read, user, after, filesReadMax);
       for (const file of files) {
-        yield { file, bytes: (await this.#blobs?.read(file.blob_key)) ?? null };
+        const bytes = (await this.#blobs?.read(file.blob_key)) ?? null;
+        const { sha256 } = file;
+        yield { file, bytes: bytes && checkedBytes(bytes, { bytes: Number(file.bytes), sha256 }) };
       }
       const last = files.at(-1);
       if (last === undefined) return;

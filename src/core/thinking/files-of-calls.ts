@@ -10,6 +10,7 @@ import type {
   GivenFile,
 } from '../../adapters/models/model.ts';
 import { PlatformError } from '../../kernel/errors.ts';
+import { LostBytes } from '../files/checked-bytes.ts';
 import type { FileRow } from '../files/files.ts';
 import { type ThinkingAttempt, userOf } from './attempt.ts';
 import { filesIn, givenWith, inWords, noRoom } from './message-files.ts';
@@ -196,7 +197,7 @@ function withShownFiles(
   });
 }
 
-/** The first bytes of a file; null where it is gone. Rejects with a ThinkingError, to be retried, where the storage fails. */
+/** The first bytes of a file; null where it is gone, or has lost bytes. Rejects with a ThinkingError, to be retried, where the storage fails. */
 export async function readUpTo(
   { parts }: ThinkingAttempt,
   row: FileRow,
@@ -213,6 +214,7 @@ export async function readUpTo(
   } catch (error) {
     if (error instanceof PlatformError && error.code === 'not_found') return null;
     parts.context.log.warn({ err: error, file_id: row.id }, 'a file cannot be read');
+    if (error instanceof LostBytes) return null;
     const message = `The file ${JSON.stringify(row.name)} cannot be read: the storage of files fails`;
     throw new ThinkingError('upstream_unavailable', message, true);
   }

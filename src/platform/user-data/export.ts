@@ -1,5 +1,6 @@
 /** All that is kept of a user, one line of JSON for each thing. Reads a few rows at a time, however much there is. */
 import { noTokenSums } from '../../adapters/http/schemas.ts';
+import { LostBytes } from '../../core/files/checked-bytes.ts';
 import { fileView } from '../../core/files/files.ts';
 import { jobView } from '../../core/jobs/job-views.ts';
 import { timestamp } from '../../kernel/clock.ts';
@@ -26,6 +27,7 @@ type Line = {
     | 'profile'
     | 'file'
     | 'file-part'
+    | 'file-lost'
     | 'conversation'
     | 'message'
     | 'job'
@@ -60,7 +62,7 @@ async function* linesOf(data: UserData, user: OfUser): AsyncGenerator<Line> {
   }
   for await (const { file, bytes } of data.files.ofUser(organizationId, userId)) {
     yield { type: 'file', ...fileView(file) };
-    if (bytes !== null) yield* partsOf(file.id, bytes);
+    yield* partsOf(file.id, bytes);
   }
   const { read } = data.database;
   for (let after = ''; ; ) {
@@ -77,21 +79,27 @@ async function* linesOf(data: UserData, user: OfUser): AsyncGenerator<Line> {
   yield* jobsElsewhere(data, user);
 }
 
-/** The bytes of a file, in lines of which none is long. */
-async function* partsOf(id: string, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+/** The bytes of a file, in lines of which none is long. The last line is `file-lost` where these are not all of them. */
+async function* partsOf(id: string, bytes: AsyncIterable<Uint8Array> | null): AsyncGenerator<Line> {
   let kept = Buffer.alloc(0);
   let n = 0;
   const line = (part: Buffer): Line => ({
     ...{ type: 'file-part', file_id: id, n: n++ },
     base64: part.toString('base64'),
   });
-  for await (const piece of bytes) {
-    kept = Buffer.concat([kept, piece]);
-    for (; kept.length >= partBytes; kept = kept.subarray(partBytes)) {
-      yield line(kept.subarray(0, partBytes));
+  try {
+    if (bytes === null) throw new LostBytes('it has no bytes of a file');
+    for await (const piece of bytes) {
+      kept = Buffer.concat([kept, piece]);
+      for (; kept.length >= partBytes; kept = kept.subarray(partBytes)) {
+        yield line(kept.subarray(0, partBytes));
+      }
     }
+    if (kept.length > 0) yield line(kept);
+  } catch (error) {
+    if (!(error instanceof LostBytes)) throw error;
+    yield { type: 'file-lost', file_id: id };
   }
-  if (kept.length > 0) yield line(kept);
 }
 
 async function* linesOfConversation(

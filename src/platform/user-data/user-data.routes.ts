@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
+import { ConcurrencyLimit, takeSlots } from '../../adapters/http/concurrency-limit.ts';
 import { allowLongAnswer } from '../../adapters/http/connections.ts';
 import { apiRefusals } from '../../adapters/http/refusals.ts';
 import { Defaulted, Id, Name, Nullable, Words } from '../../adapters/http/schemas.ts';
@@ -13,6 +14,9 @@ import type { UserData } from './user-data.ts';
 
 /** The scope of keys that may take out and erase what is kept of users. */
 const userDataScopes: readonly string[] = ['user-data'];
+/** Exports at a time: with the downloads (core/files) fewer than the connections to S3-compatible storage. */
+const exportsPerOrganization = 2;
+const exportsMax = 8;
 
 const operation = { tags: ['User data'], security: [{ apiKey: [] }] };
 const params = Type.Object({
@@ -22,7 +26,8 @@ const params = Type.Object({
 const Line = Type.Object(
   {
     type: Type.String({
-      description: 'memory, profile, file, file-part, conversation, message, job or end.',
+      description:
+        'memory, profile, file, file-part, file-lost, conversation, message, job or end.',
     }),
   },
   {
@@ -37,7 +42,7 @@ const exportSchema = {
   summary: 'Take out all that is kept of a user',
   description:
     'Needs the scope user-data. Lines of JSON: memories, profiles, files with their bytes as base64 in parts, conversations with their messages, and jobs ' +
-    'with input and output. The last line is of the type end and counts the others.',
+    'with input and output. After the parts of a file of which the storage has not all bytes there is a line file-lost. The last line is of the type end and counts the others.',
   params,
   response: {
     200: {
@@ -116,7 +121,16 @@ export function userDataRoutes(server: Server, userData: UserData): void {
     const { userId } = request.params as { userId: string };
     return { organizationId: callerOf(request).organizationId, userId };
   };
-  server.get(path, { onRequest, schema: exportSchema }, (request, reply) => {
+  const ofOrganizations = new ConcurrencyLimit(
+    exportsPerOrganization,
+    'exports of one organization',
+  );
+  const ofAll = new ConcurrencyLimit(exportsMax, 'exports');
+  server.get(path, { onRequest, schema: exportSchema }, async (request, reply) => {
+    takeSlots(reply, [
+      [ofOrganizations, callerOf(request).organizationId],
+      [ofAll, ''],
+    ]);
     const lines = Readable.from(exportUser(userData, userOf(request)));
     allowLongAnswer(reply.raw);
     // A stream is sent as it is, past the schema of one line.
