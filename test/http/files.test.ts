@@ -304,7 +304,10 @@ describe('bytes', () => {
     const tenant = await newTenant(platform);
     const { id } = (await keep(tenant, png)).body;
     damage(tenant, png.subarray(0, 50));
-    expectRefusal(await tenant.get(`/api/files/${id}/content`), 502, 'upstream_unavailable');
+    const refusal = await tenant.get(`/api/files/${id}/content`);
+    expectRefusal(refusal, 502, 'upstream_unavailable');
+    const ofFile = ['etag', 'content-disposition', 'accept-ranges', 'content-range'];
+    expect(ofFile.filter((name) => refusal.headers.has(name))).toEqual([]);
 
     await keep(tenant, png);
 

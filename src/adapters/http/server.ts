@@ -37,6 +37,8 @@ const requestMarginMs = 15_000;
 const headersTimeoutMs = 10_000;
 const keepAliveTimeoutMs = 72_000;
 const connectionsMax = 10_000;
+/** Headers that a route has given an answer which it could not begin: they say nothing of the refusal. */
+const ofContent = ['etag', 'content-disposition', 'content-range', 'accept-ranges'];
 /** The limit of Node for all headers of a request, so that a long segment is 404 and not refused. */
 const pathSegmentMax = 16_384;
 
@@ -71,6 +73,7 @@ export function createServer(
     // Fastify would close the connection, and a client that still sends would lose the answer: Node discards the rest.
     if ((error as { code?: string }).code === 'FST_ERR_CTP_BODY_TOO_LARGE')
       reply.removeHeader('connection');
+    for (const name of ofContent) reply.removeHeader(name);
     return sendRefusal(refusal, request, reply);
   };
   const server = Fastify({
