@@ -152,6 +152,13 @@ describe('S3-compatible storage that refuses', () => {
     expect(await blobs.has(key, 1)).toBe(false);
   });
 
+  test('what is refused for another reason is not gone, whatever the credentials may read', async () => {
+    const { blobs, server } = await inS3();
+    server.forbidListing('RequestTimeTooSkewed');
+
+    await expect(blobs.read(key)).rejects.toMatchObject({ code: 'upstream_unavailable' });
+  });
+
   test('bytes that change on the way are refused', async () => {
     const { blobs, server } = await inS3();
     const source = waiting(Buffer.from('whole'));

@@ -51,8 +51,8 @@ export interface S3Server {
   readonly environment: Record<string, string>;
   /** Has every request refused until it is null again. */
   refuseWith(status: number | null): void;
-  /** Has reads of what is not there refused as they are for credentials that may not list the bucket. */
-  forbidListing(): void;
+  /** Has reads of what is not there refused as they are for credentials that may not list the bucket, or with another code. */
+  forbidListing(code?: string): void;
   /** Has reads answered once it resolves, until it is null again. */
   holdReads(hold: (() => Promise<void>) | null): void;
   close(): Promise<void>;
@@ -61,7 +61,7 @@ export interface S3Server {
 export async function startS3(): Promise<S3Server> {
   const objects = new Map<string, Buffer>();
   let refusal: number | null = null;
-  let gone = 404;
+  let gone: [number, string] = [404, ''];
   let hold: (() => Promise<void>) | null = null;
   const answer = async (request: IncomingMessage): Promise<[number, Buffer | string]> => {
     const body = await buffer(request);
@@ -79,7 +79,7 @@ export async function startS3(): Promise<S3Server> {
     if (request.method === 'GET') await hold?.();
     const found = objects.get(key);
     if (/GET|HEAD/.test(request.method ?? ''))
-      return found === undefined ? [gone, ''] : partOf(found, request.headers.range);
+      return found === undefined ? gone : partOf(found, request.headers.range);
     return [request.method === 'PUT' ? 200 : 204, ''];
   };
   const receiver = await receiveHttp((request, response) => {
@@ -100,8 +100,8 @@ export async function startS3(): Promise<S3Server> {
     refuseWith(status) {
       refusal = status;
     },
-    forbidListing() {
-      gone = 403;
+    forbidListing(code = 'AccessDenied') {
+      gone = [403, `<Error><Code>${code}</Code></Error>`];
     },
     holdReads(next) {
       hold = next;

@@ -70,11 +70,10 @@ export class S3Blobs implements Blobs {
     const answer = await this.#send('GET', key, emptyDigest, undefined, range);
     const { statusCode: status } = answer;
     if (status === (part === undefined ? 200 : 206)) return answer.body;
-    const refusal = status === 404 ? null : await refusalOf(answer, key);
-    if (status === 403 && (await this.#mayRead())) return null;
-    if (refusal !== null) throw refusal;
-    await answer.body.dump();
-    return null;
+    const text = await beginningOf(answer.body);
+    const isDenied = status === 403 && text.includes('<Code>AccessDenied</Code>');
+    if (status === 404 || (isDenied && (await this.#mayRead()))) return null;
+    throw refusalOf(status, key, text);
   }
 
   /** Whether the credentials may read what is there: those that may not list the bucket get 403 for what is not. */
@@ -131,15 +130,20 @@ export class S3Blobs implements Blobs {
 
 async function done(answer: Dispatcher.ResponseData, key: string, also = 0): Promise<void> {
   const { statusCode: status } = answer;
-  if ((status < 200 || status > 299) && status !== also) throw await refusalOf(answer, key);
+  if ((status < 200 || status > 299) && status !== also) {
+    throw refusalOf(status, key, await beginningOf(answer.body));
+  }
   await answer.body.dump();
 }
 
-async function refusalOf({ statusCode, body }: Dispatcher.ResponseData, key: string) {
+async function beginningOf(body: Dispatcher.ResponseData['body']): Promise<string> {
   let text = '';
   for await (const piece of body.setEncoding('utf8')) {
     text += piece;
     if (text.length > shownMax) break;
   }
-  return storageFault(`it answered ${statusCode} for ${key}: ${text.slice(0, shownMax)}`);
+  return text.slice(0, shownMax);
 }
+
+const refusalOf = (status: number, key: string, text: string) =>
+  storageFault(`it answered ${status} for ${key}: ${text}`);
