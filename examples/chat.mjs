@@ -19,6 +19,8 @@ const platform = createClient({
 });
 const agentId = process.env.AGENT ?? 'default';
 const bodyBytesMax = 100_000;
+/** Messages that a page shows. */
+const messagesMax = 500;
 const page = readFileSync(new URL('chat.html', import.meta.url));
 
 const refusal = (status, code) => new SkillwrightError(code, { status, code });
@@ -33,7 +35,15 @@ const post = (path, body, user) =>
 async function requireOwn(user, kind, id) {
   const found = /^[0-9a-f-]{36}$/.test(id) ? await get(`/api/${kind}/${id}`) : undefined;
   if (found?.user_id !== user) throw refusal(404, 'not_found');
+  return found;
 }
+
+/**
+ * Whether this user decides about a call that the agent would make for them. Here each does about those of their own jobs, so
+ * an approval only asks whether the agent has understood them. Where it protects your product, such as from a refund, return
+ * false for the person who writes the messages, and ask your staff, of whom you know who may.
+ */
+const mayDecide = (user, approval) => approval.user_id === user;
 
 const routes = {
   /** Says a text in a conversation, or in a new one; `mode` is queue, steer or interrupt. */
@@ -54,9 +64,15 @@ const routes = {
     return job.accepted;
   },
 
+  /** The newest messages of a conversation, the oldest of them first. */
   async 'GET /messages'({ user, query: { conversation } }) {
     await requireOwn(user, 'conversations', conversation);
-    return get(`/api/conversations/${conversation}/messages`, { limit: 500 });
+    const { total } = await platform.conversations.listMessages(conversation, { limit: 1 });
+    const newest = { limit: messagesMax, offset: Math.max(0, total - messagesMax) };
+    const messages = [];
+    for await (const one of platform.conversations.listMessages(conversation, newest))
+      messages.push(one);
+    return messages;
   },
 
   /** The jobs of a conversation that have not ended, the oldest first. */
@@ -66,9 +82,11 @@ const routes = {
     return data.filter(({ status }) => !isFinal(status)).reverse();
   },
 
-  /** Begins a conversation with what was said before a message. */
+  /** Begins a conversation with what was said before a message; its id is null where that is nothing. */
   async 'POST /fork'({ user, body: { conversation, before } }) {
     await requireOwn(user, 'conversations', conversation);
+    const [first] = await get(`/api/conversations/${conversation}/messages`, { limit: 1 });
+    if (first?.id === before) return { id: null };
     return post(`/api/conversations/${conversation}/fork`, { before }, user);
   },
 
@@ -80,11 +98,13 @@ const routes = {
   /** What a job, and the jobs of agents below it, ask the person. */
   async 'GET /approvals'({ user, query: { job } }) {
     await requireOwn(user, 'jobs', job);
-    return (await get('/api/approvals', { job_id: job, status: 'pending' })).data;
+    const { data } = await get('/api/approvals', { job_id: job, status: 'pending' });
+    return data.filter((approval) => mayDecide(user, approval));
   },
 
   async 'POST /decide'({ user, body: { approval, allow } }) {
-    await requireOwn(user, 'approvals', approval);
+    const found = await requireOwn(user, 'approvals', approval);
+    if (!mayDecide(user, found)) throw refusal(404, 'not_found');
     return post(`/api/approvals/${approval}/${allow ? 'approve' : 'reject'}`);
   },
 };
@@ -138,11 +158,14 @@ http
   .createServer((request, response) => {
     answer(request, response).catch((error) => {
       const { status, code = 'failed', message } = error;
+      // What the platform refuses is for the person. Of other faults a message may name addresses: it is for the log alone.
+      const isRefused = status >= 400 && status < 500;
+      const shown = isRefused ? message : 'The chat cannot be reached at the moment';
       // The browser has gone, or the stream breaks off: the browser asks again.
       if (response.headersSent) return response.destroy();
       console.error(`${request.method} ${request.url}: ${message}`);
       response.writeHead(status || 502, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ error: code, message }));
+      response.end(JSON.stringify({ error: code, message: shown }));
     });
   })
   .listen(Number(process.env.PORT ?? 8090), '127.0.0.1', function () {

@@ -81,6 +81,8 @@ test('a visitor writes, follows the answer, and writes a message anew', async ()
 
   const fork = await post('/fork', { conversation, before: messages[2]?.id });
   expect(fork.status).toBe(200);
+  const atBeginning = await post('/fork', { conversation, before: messages[0]?.id });
+  expect(atBeginning.body.id).toBeNull();
   const anew = await post('/say', { conversation: fork.body.id, text: 'On Sundays?', key: 'c' });
   expect(anew.body.conversation_id).toBe(fork.body.id);
 });
@@ -172,7 +174,18 @@ test('a platform that is away is no unknown conversation', async () => {
   const away = http.createServer((_request, response) => response.writeHead(503).end('{}'));
   const ada = await visitor(await startChat(await listening(away)));
 
-  const { status } = await ada.get(`/messages?conversation=${randomUUID()}`);
+  const answer = await ada.get(`/messages?conversation=${randomUUID()}`);
 
-  expect(status).toBe(503);
+  expect(answer.status).toBe(503);
+});
+
+test('an answer does not tell a browser where the platform is', async () => {
+  const gone = http.createServer((request) => request.socket.destroy());
+  const address = await listening(gone);
+  const ada = await visitor(await startChat(address));
+
+  const answer = await ada.get(`/messages?conversation=${randomUUID()}`);
+
+  expect(answer.status).toBe(502);
+  expect(await answer.text()).not.toContain(new URL(address).host);
 });
