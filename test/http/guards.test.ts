@@ -289,7 +289,7 @@ describe('an earlier message of a user', () => {
     expect(linesIn(log)).toHaveLength(51);
   });
 
-  test('for which a guard fails is left out once no attempt is left, and not tried by later jobs', async () => {
+  test('for which a guard fails for now is left out once no attempt is left, and tried once by each later job', async () => {
     const log = linesFile();
     const thinker = await newGuarded([watching('message', { log })]);
     world.provider.script(answering('Fine.'));
@@ -303,8 +303,25 @@ describe('an earlier message of a user', () => {
     expect(job).toMatchObject({ status: 'completed', attempt: 3 });
     expect(later).toMatchObject({ status: 'completed', attempt: 1 });
     expect(sentSince(before)).not.toContain('BREAK');
-    expect(linesIn(log).at(-1)).toBe('message - And then?');
+    expect(linesIn(log).slice(-2)).toEqual(['message - And then?', 'message - BREAK']);
     expect((await contentsOf(thinker, later))[0]).toBe('user {"task":"BREAK"}');
+    await guarded(thinker, { skill: redact, on: ['message'] });
+    await thinker.task('And now again?', {}, on);
+    expect(sentSince(before)).toContain('BREAK');
+  });
+
+  test('for which a guard fails for good is not tried by later jobs', async () => {
+    const log = linesFile();
+    const thinker = await newGuarded([watching('message', { log })]);
+    world.provider.script(answering('Fine.'));
+    const { conversation_id } = await thinker.task('NONSENSE');
+    const on = { 'x-conversation-id': conversation_id };
+
+    await thinker.task('And now?', {}, on);
+    await thinker.task('And then?', {}, on);
+
+    const tried = ['message - And now?', 'message - NONSENSE', 'message - And then?'];
+    expect(linesIn(log).slice(1)).toEqual(tried);
   });
 });
 

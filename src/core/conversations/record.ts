@@ -100,12 +100,15 @@ export interface JudgedTask {
   readonly id: string | null;
   readonly job_ids: readonly string[];
   readonly content: string;
-  /** 1 where no later job has it judged again, `leftOutMark` where none is sent it. */
+  /** 1 where no later job has it judged again, `leftOutMark` where none is sent it, or `unjudgedMark`. */
   readonly mark: number;
 }
 
 /** `messages.dialogue` of a message of a user that no guard could judge. */
 export const leftOutMark = -1;
+
+/** `messages.dialogue` of a message of a user whose guard has failed for now, in each attempt of a job. */
+export const unjudgedMark = -2;
 
 /** Changes what a user has said, as the conversation has it, to what guards have left of it. */
 export function changeTask(

@@ -1,7 +1,7 @@
 /** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
 import type { Conversations } from '../conversations/conversations.ts';
-import { leftOutMark } from '../conversations/record.ts';
+import { leftOutMark, unjudgedMark } from '../conversations/record.ts';
 import { filesOfInput } from '../files/references.ts';
 import { messageText, taskIn } from '../jobs/message-text.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';
@@ -145,9 +145,13 @@ async function judgedEntries(
   return passed;
 }
 
-const isUnjudged = ({ row }: HistoryEntry) => row?.data === null && row.dialogue === 0;
+const isUnjudged = ({ row }: HistoryEntry) =>
+  row?.data === null && (row.dialogue === 0 || row.dialogue === unjudgedMark);
 
-/** The message as guards have left it; null where one fails for it, and no attempt is left: then no later job tries it. */
+/**
+ * The message as guards have left it; null where one fails for it, and another attempt would fail too, so no later job
+ * tries it, or no attempt is left: a later job tries it once, so that its guard may be away, and costs no attempt.
+ */
 async function judgedEntry(
   attempt: ThinkingAttempt,
   entry: HistoryEntry,
@@ -159,14 +163,16 @@ async function judgedEntry(
   const { text } = message;
   const { content, task_field: field } = row;
   const given = { on: 'message', text, key: `history/${id}`, parent } as const;
+  const isNew = row.dialogue !== unjudgedMark;
   const judged =
     text === prompt
       ? ({ kind: 'passed', text: task, isReplaced: true } as const)
-      : await guards.judgeIfPossible(given, scope, 'An earlier message of a user');
+      : await guards.judgeIfPossible(given, scope, 'An earlier message of a user', isNew);
   // A trial changes nothing that others have said.
   const isTrial = job.agent_overrides !== null;
-  if (judged === null) {
-    if (!isTrial) await recordTask(attempt.generations, content, id, leftOutMark);
+  if (judged.kind === 'unjudged') {
+    const mark = judged.isForNow ? unjudgedMark : leftOutMark;
+    if (!isTrial) await recordTask(attempt.generations, content, id, mark);
     return null;
   }
   const said = judgedText(judged);

@@ -57,7 +57,7 @@ export async function recalledFor(
   const parent = part.step;
   const given = { on: 'tool_result', tool: toolName, text, key: 'recall', parent } as const;
   const judged = await guards.judgeIfPossible(given, scope, 'What was recalled');
-  if (judged === null || judged.kind === 'refused') return '';
+  if (judged.kind !== 'passed') return '';
   const shown = judged.isReplaced ? judged.text : memories;
   const callId = `recall-${id.slice(0, 16)}`;
   const message: ToolMessage = {

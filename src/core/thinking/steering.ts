@@ -40,7 +40,7 @@ export async function takeSteering(
   const judged = new Map<string, Judged>();
   for (const one of waiting) {
     const said = await judgeMessage(active, one);
-    if (said !== null) judged.set(one.jobId, said);
+    if (said.kind !== 'unjudged') judged.set(one.jobId, said);
   }
   const passed = waiting.filter(({ jobId }) => judged.has(jobId));
   if (passed.length === 0) return [];
@@ -74,7 +74,7 @@ export async function takeSteering(
   return taken;
 }
 
-/** What the guards say about a message; null where they cannot: it becomes the next job of the conversation, and fails alone. */
+/** What the guards say about a message. One that they cannot judge becomes the next job of the conversation, and fails alone. */
 function judgeMessage({ guards, scope, part }: ActiveGeneration, { jobId, text }: SteeringMessage) {
   const message = { on: 'message', text, key: `message/${jobId}`, parent: part.step } as const;
   return guards.judgeIfPossible(message, scope, 'A message that steers the run');

@@ -44,6 +44,12 @@ export type Judged =
   | { readonly kind: 'passed'; readonly text: string; readonly isReplaced: boolean }
   | { readonly kind: 'refused'; readonly reason: string };
 
+/** A text that is left out, since a guard has failed; `isForNow` where it may not fail later. */
+interface Unjudged {
+  readonly kind: 'unjudged';
+  readonly isForNow: boolean;
+}
+
 /** A guard on record. */
 export interface GuardStep {
   readonly n: number;
@@ -74,7 +80,7 @@ export class TextGuards {
   readonly #guards: readonly Guard[];
   readonly #recorded: ReadonlyMap<string | null, GuardStep>;
   /** What has become of texts that may be left out, by key: a message that steers the run comes again until it is taken. */
-  readonly #known = new Map<string, Judged | null>();
+  readonly #known = new Map<string, Judged | Unjudged>();
   /** The turn that guards are recorded with. */
   turn: number;
 
@@ -106,17 +112,20 @@ export class TextGuards {
     }
   }
 
-  /** As `judge`, for a text without which the run goes on: null, and a line in its log, where no further attempt could judge it. */
-  async judgeIfPossible(given: GuardedText, within: WaitScope, what: string) {
+  /**
+   * As `judge`, for a text without which the run goes on: unjudged, and a line in its log, where no further attempt could
+   * judge it, or none is to be spent on it.
+   */
+  async judgeIfPossible(given: GuardedText, within: WaitScope, what: string, mayRepeat = true) {
     const known = this.#known.get(given.key);
     if (known !== undefined) return known;
-    const judged = await this.judge(given, within).catch((error: unknown) => {
+    const judged = await this.judge(given, within).catch((error: unknown): Unjudged => {
       const { attempt } = this.#of;
       const { job } = attempt.run;
       if (!(error instanceof ThinkingError) || error.code !== 'guard_failed') throw error;
-      if (error.retryable && job.attempt < job.max_attempts) throw error;
+      if (error.retryable && mayRepeat && job.attempt < job.max_attempts) throw error;
       log(attempt, `${what} was left out: ${error.message}`);
-      return null;
+      return { kind: 'unjudged', isForNow: error.retryable };
     });
     this.#known.set(given.key, judged);
     return judged;
