@@ -241,29 +241,61 @@ test('a conversation that another process has moved on makes no second job', asy
   expect(await database.write((tx) => moveForming(tx, due, through))).toBe(false);
 });
 
+/** When a conversation forms memories and how far it has, after it is set. */
+async function marking(
+  conversation: string,
+  fields?: { forms_at: number; formed_through: string | null },
+) {
+  const { database } = world.platform;
+  const of = ['id', '=', conversation] as const;
+  if (fields) {
+    await database.write((tx) =>
+      tx.kysely
+        .updateTable('conversations')
+        .set(fields)
+        .where(...of)
+        .execute(),
+    );
+  }
+  return database.read.kysely
+    .selectFrom('conversations')
+    .select(['forms_at', 'formed_through'])
+    .where(...of)
+    .executeTakeFirstOrThrow();
+}
+
+test('the mark stays where a job of another user has the key of the one that would form memories', async () => {
+  const thinker = await newThinker(world.platform, { memory_formation: { quiet_seconds: 86_400 } });
+  world.provider.script(forming(() => ({ remember: [], forget: [] })));
+  const { conversation_id } = await thinker.task('Once.', {}, ada);
+  const input = { conversation_id, messages: [{ role: 'user', content: 'Mine.' }] };
+  const { status } = await thinker.post(`/api/agent/v1.0/form-memories`, input, {
+    ...thinker.named,
+    ...bob,
+    'x-job-key': `memories of ${conversation_id}`,
+    'x-delay-seconds': '3600',
+  });
+  expect(status).toBe(202);
+  await marking(conversation_id, { forms_at: 1, formed_through: null });
+
+  const moved = await waitFor(
+    async () => {
+      const mark = await marking(conversation_id);
+      return mark.forms_at === 1 ? undefined : mark;
+    },
+    { describe: 'it was tried' },
+  );
+
+  expect(moved).toEqual({ forms_at: expect.any(Number), formed_through: null });
+});
+
 test('a part of a conversation in which the user says nothing is passed over', async () => {
   const thinker = await newThinker(world.platform, { memory_formation: { quiet_seconds: 86_400 } });
   world.provider.script(forming(() => ({ remember: [], forget: [] })));
   const { conversation_id } = await thinker.task('Once.', {}, ada);
   const messages = await thinker.messages(conversation_id);
-  const mark = async (fields?: { forms_at: number; formed_through: string }) => {
-    const { kysely } = world.platform.database.read;
-    const of = ['id', '=', conversation_id] as const;
-    if (fields) {
-      await world.platform.database.write((tx) =>
-        tx.kysely
-          .updateTable('conversations')
-          .set(fields)
-          .where(...of)
-          .execute(),
-      );
-    }
-    return kysely
-      .selectFrom('conversations')
-      .select(['forms_at', 'formed_through'])
-      .where(...of)
-      .executeTakeFirstOrThrow();
-  };
+  const mark = (fields?: { forms_at: number; formed_through: string }) =>
+    marking(conversation_id, fields);
   await mark({ forms_at: 1, formed_through: messages[0].id });
 
   await waitFor(async () => (await mark()).forms_at === null, { describe: 'it is passed over' });

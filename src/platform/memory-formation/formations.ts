@@ -103,7 +103,7 @@ export class MemoryFormations {
       // First, because the end of a run also locks a conversation before the counts that an acceptance changes.
       if (!(await moveForming(tx, conversation, { formsAt, through }))) throw new GoneOn();
       const [acceptance] = await this.#slices.acceptor.acceptWithin(tx, [work]);
-      if (acceptance?.kind === 'skipped') throw new Unended();
+      if (acceptance?.kind !== 'accepted') throw new Unended();
     });
   }
 
