@@ -503,6 +503,17 @@ describe('Idempotency-Key', () => {
     expectRefusal(await send({}), 422, 'idempotency_key_reused');
   });
 
+  test('is compared as it was sent, and not decoded as names are', async () => {
+    const tenant = await newTenant(platform);
+    const utf8 = Buffer.from('k-é').toString('latin1');
+    const send = (key: string) => tenant.post(`/api/${echo}`, { text: 'x' }, withKey(key));
+
+    const [first, latin1, again] = [await send(utf8), await send('k-é'), await send(utf8)];
+
+    expect(latin1.body.job_id).not.toBe(first.body.job_id);
+    expect(again.body.job_id).toBe(first.body.job_id);
+  });
+
   test('stands for the concurrency key, too', async () => {
     const tenant = await newTenant(platform);
     const send = (key: string) =>

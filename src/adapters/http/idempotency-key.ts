@@ -26,19 +26,22 @@ export const IdempotencyKey = (description: string) =>
  * are valid UTF-8 are decoded as UTF-8.
  */
 export function onceGiven(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  if (value === undefined) return undefined;
-  if (typeof value !== 'string' || isRepeated(request, name)) {
-    throw invalid(name, 'must be given once');
-  }
-  if (!/[\x80-\xff]/.test(value)) return value;
+  const value = undecoded(request, name);
+  if (value === undefined || !/[\x80-\xff]/.test(value)) return value;
   const bytes = Buffer.from(value, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
-/** The key of a request; throws `400` for an invalid one. */
+function undecoded(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  if (value === undefined) return undefined;
+  if (typeof value === 'string' && !isRepeated(request, name)) return value;
+  throw invalid(name, 'must be given once');
+}
+
+/** The key of a request, as Node decodes it: it is compared, and shown to no one. Throws `400` for an invalid one. */
 export function idempotencyKeyOf(request: FastifyRequest): string | undefined {
-  const key = onceGiven(request, 'idempotency-key');
+  const key = undecoded(request, 'idempotency-key');
   if (key !== undefined && (key === '' || key.length > keyMax)) {
     throw invalid('idempotency-key', `must be 1 to ${keyMax} characters`);
   }

@@ -256,7 +256,8 @@ export class Execution {
 
 /**
  * The options as part of the fingerprint of a request. Those that are not given are no part of it: a repeat of a request
- * that an earlier version has accepted has the same fingerprint.
+ * without them has the fingerprint that versions gave it which did not know them. One with a user, whom earlier versions
+ * left out, is refused once the process has been upgraded.
  */
 function optionsText(options: ExecutionOptions): string {
   const { timing, jobKey, priority, conversationMode, userName, concurrencyKey } = options;

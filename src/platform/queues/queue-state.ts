@@ -178,7 +178,7 @@ export class QueueState {
     const workers = await processes.workers();
     const loaded = new Set(workers.flatMap((worker) => worker.skills));
     const placesOf = (queue: JobQueue): QueuePlaces => {
-      const recorded = workers.map(({ slots }) => slots[queue]);
+      const recorded = workers.flatMap(({ slots }) => slots[queue] ?? []);
       return {
         workers: workers.length,
         slots: sum(recorded.map(({ slots }) => slots)),
