@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/kernel/ids.ts';
 import { durableSkills, play } from '../support/durable-platform.ts';
 import { expectRefusal } from '../support/expectations.ts';
+import { askMcp } from '../support/mcp.ts';
 import { startMcpServer } from '../support/mcp-server.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
 import { type S3Server, startS3 } from '../support/s3-server.ts';
@@ -618,5 +619,29 @@ test('with strict permissions, what gives a task files by their ids needs the sc
   const path = `/api/scheduled-jobs/${made.body.id}`;
   expectRefusal(await narrow.post(`${path}/run`), 403, 'insufficient_scope');
   expectRefusal(await narrow.put(path, { input }), 403, 'insufficient_scope');
+  // Its runs would be those of the key that has changed it.
+  const other = await owner.post('/api/agents', { id: 'other', name: 'Ada' });
+  expect(other.status).toBe(201);
+  expectRefusal(await narrow.put(path, { agent_id: 'other' }), 403, 'insufficient_scope');
+  expect((await wide.put(path, { agent_id: 'other' })).status).toBe(200);
   expect((await narrow.put(path, { input: { task: 'x' } })).status).toBe(200);
+  expect((await narrow.put(path, { agent_id: 'default' })).status).toBe(200);
+});
+
+test('with strict permissions, a result of MCP has bytes of files that its job has not made for keys with the scope files', async () => {
+  const { owner } = await fixture(strict);
+  const keys = { organization_id: owner.organization };
+  const headers = { 'content-type': 'text/plain' };
+  const { body: file } = await owner.send('POST', '/api/files', { body: 'a secret', headers });
+  const params = { name: 'staged__any', arguments: { type: 'file', id: file.id } };
+  const ask = async (scopes: string[]) => {
+    const key = await strict.key({ ...keys, scopes });
+    return (await askMcp(strict, key, 'tools/call', params)).result.content;
+  };
+
+  expect(await ask(['staged'])).toMatchObject([{ type: 'text' }, { type: 'resource_link' }]);
+  expect(await ask(['staged', 'files'])).toMatchObject([
+    { type: 'text' },
+    { type: 'resource', resource: { text: 'a secret' } },
+  ]);
 });

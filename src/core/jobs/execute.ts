@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { JobStatus } from '../../adapters/database/tables.ts';
-import { type Caller, requireScopes } from '../../kernel/caller.ts';
+import { type Caller, hasScopes, requireScopes } from '../../kernel/caller.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
 import { isId } from '../../kernel/ids.ts';
 import { firstPriority } from '../../kernel/priority.ts';
@@ -280,15 +280,18 @@ export function requireConversationScope({ apiKeyPermissions }: Config, { scopes
 
 /** Throws `403` where the caller may not read files, and the input names some: the model of its run repeats them. */
 export function requireFileScope(
-  { apiKeyPermissions }: Config,
-  { scopes }: Caller,
+  config: Config,
+  caller: Caller,
   { taskField }: Skill,
   input: unknown,
 ): void {
-  if (apiKeyPermissions === 'strict' && filesOfInput(input, taskField).some(isId)) {
-    requireScopes(scopes, ['files']);
-  }
+  if (mayReadFiles(config, caller)) return;
+  if (filesOfInput(input, taskField).some(isId)) requireScopes(caller.scopes, ['files']);
 }
+
+/** Whether the caller may read the files of its organization. */
+export const mayReadFiles = ({ apiKeyPermissions }: Config, { scopes }: Caller) =>
+  apiKeyPermissions !== 'strict' || hasScopes(scopes, ['files']);
 
 /** Returns the agent's state; throws `404` unless the conversation is the agent's. */
 async function findConversation(

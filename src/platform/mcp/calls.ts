@@ -67,7 +67,7 @@ export class ToolCalls {
     this.#execution = execution;
     this.jobs = jobs;
     this.approvals = approvals;
-    this.files = new ResultFiles(files, config.publicUrl);
+    this.files = new ResultFiles(files, config);
   }
 
   /** Accepts the job of a call. */

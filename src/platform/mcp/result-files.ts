@@ -1,11 +1,15 @@
 /**
  * The files that an output names, as blocks of a result: pictures and sound, texts and other bytes as resources. What is
- * large is a link to the file, so that a result stays within what clients read.
+ * large is a link to the file, so that a result stays within what clients read. So is a file that the job has not made, for a
+ * caller that may not read files.
  */
 import { buffer } from 'node:stream/consumers';
 import type { CallToolResult } from '@modelcontextprotocol/server';
+import type { Config } from '../../core/config/config.ts';
 import type { FileRow, Files } from '../../core/files/files.ts';
 import { filesNamedIn } from '../../core/files/references.ts';
+import { mayReadFiles } from '../../core/jobs/execute.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import { isObject } from '../../kernel/json.ts';
 import { isPicture, isTextType } from '../../kernel/media-type.ts';
@@ -20,28 +24,30 @@ export type Block = CallToolResult['content'][number];
 /** Reads the files of results. */
 export class ResultFiles {
   readonly #files: Files;
-  readonly #publicUrl: string | null;
+  readonly #config: Config;
 
-  constructor(files: Files, publicUrl: string | null) {
+  constructor(files: Files, config: Config) {
     this.#files = files;
-    this.#publicUrl = publicUrl;
+    this.#config = config;
   }
 
   /** A block for each file that the output names and the job may use, by the id of the file. */
   async blocksOf(
-    organizationId: string,
-    { output, user_id }: EndedJob,
+    caller: Caller,
+    { job_id, output, user_id }: EndedJob,
   ): Promise<Map<string, Block>> {
     const blocks = new Map<string, Block>();
     const ids = filesNamedIn(output);
     if (ids.length === 0) return blocks;
-    const rows = await this.#files.usable(organizationId, user_id, ids);
+    const rows = await this.#files.usable(caller.organizationId, user_id, ids);
+    const mayReadAll = mayReadFiles(this.#config, caller);
     let left = resultBytesMax;
     for (const id of ids) {
       const row = rows.get(id);
       if (row === undefined) continue;
       const size = Number(row.bytes);
-      const isWhole = size <= Math.min(blockBytesMax, left);
+      const mayRead = mayReadAll || row.job_id === job_id;
+      const isWhole = mayRead && size <= Math.min(blockBytesMax, left);
       if (isWhole) left -= size;
       blocks.set(id, isWhole ? await this.#blockOf(row) : this.#linkTo(row));
     }
@@ -80,7 +86,7 @@ export class ResultFiles {
   }
 
   #addressOf({ id }: FileRow): string {
-    return `${this.#publicUrl ?? ''}/api/files/${id}/content`;
+    return `${this.#config.publicUrl ?? ''}/api/files/${id}/content`;
   }
 }
 

@@ -17,7 +17,7 @@ import {
 } from '@modelcontextprotocol/server';
 import type { SkillsExtension } from '@modelcontextprotocol/server/ext/skills';
 import { activeTaskSkill } from '../../core/agents/called-agents.ts';
-import { hasScopes } from '../../kernel/caller.ts';
+import { type Caller, hasScopes } from '../../kernel/caller.ts';
 import { PlatformError } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import { agentOfTool, agentTool } from './agent-tools.ts';
@@ -232,7 +232,7 @@ export class RequestServer {
       asks: isModern && canAnswer(caller, capabilities) ? canAsk(capabilities) : undefined,
     });
     if (followed?.kind === 'ended') {
-      return await this.#endOf(caller.organizationId, tool, followed.job);
+      return await this.#endOf(caller, tool, followed.job);
     }
     if (followed?.kind === 'asks') {
       const { state, inputRequests } = questionsAsked(jobId, followed.questions, refusals);
@@ -248,10 +248,10 @@ export class RequestServer {
   }
 
   /** The result of a job that has ended; throws where the platform has failed. */
-  async #endOf(organizationId: string, { skill }: SkillTool, job: EndedJob) {
+  async #endOf(caller: Caller, { skill }: SkillTool, job: EndedJob) {
     const error = errorOf(job);
     if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
-    return resultOf(skill, job, await this.#parts.calls.files.blocksOf(organizationId, job));
+    return resultOf(skill, job, await this.#parts.calls.files.blocksOf(caller, job));
   }
 }
 

@@ -56,7 +56,7 @@ export class Tasks {
         const error = errorOf(job);
         if (error !== undefined) return { ...task, status: 'failed', error };
         const skill = this.#skills.definition(...lookupOf(organizationId, job));
-        const files = await this.#calls.files.blocksOf(organizationId, job);
+        const files = await this.#calls.files.blocksOf(caller, job);
         return { ...task, status: 'completed', result: resultOf(skill, job, files) };
       }
       default: {

@@ -60,7 +60,7 @@ function givenColumns(
 
 /**
  * Throws `404` for a new skill that is not active, `403` for a skill that the caller may not run, `400`
- * for the expression, the time zone or the input. Returns the skill where what it runs is changed.
+ * for the expression, the time zone or the input. Returns the skill where what it runs is changed, or for whom.
  */
 function requireValidChange(
   skills: SkillRegistry,
@@ -75,7 +75,8 @@ function requireValidChange(
   if (skill !== null) requireScopes(caller.scopes, skill.requiredScopes);
   if ((fields.cron_expression ?? fields.timezone) !== undefined) timetableOf(after);
   if (skill !== null) refuseInvalid(skill, JSON.parse(after.input), 'input');
-  return skill;
+  if (fields.agent_id === undefined) return skill;
+  return skills.findActive(...lookupOf(caller.organizationId, after)) ?? null;
 }
 
 /** The next slot after a change. It stays unless the timetable changes or the scheduled job is enabled again. */
