@@ -131,7 +131,7 @@ describe.each(await engines())('child jobs on $name', (engine) => {
     const child = await submitChild(world, parent);
     await attempt(child.id, failed({ retryable: false }));
 
-    const again = await jobs.retry(caller, child.id);
+    const { job: again } = await jobs.retry(caller, child.id);
 
     expect(await jobs.get('default', child.id)).toMatchObject({ parent_job_id: parent.id });
     expect(await jobs.get('default', again.id)).toMatchObject({

@@ -5,6 +5,7 @@ import { lockFamilies } from '../../src/core/jobs/families.store.ts';
 import { lockGates } from '../../src/core/jobs/gates/gate-locks.ts';
 import { waitingMax } from '../../src/core/jobs/in-conversation/conversation-gates.ts';
 import { takeMessages } from '../../src/core/jobs/in-conversation/delivered.ts';
+import { resumedFrom } from '../../src/core/journal/taken-over.ts';
 import { limitOfAgent } from '../../src/core/limits/limit-names.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { deadlocksIn, lockedInTurn } from '../support/deadlocks.ts';
@@ -107,7 +108,7 @@ describe.each(await engines())('on $name', (engine) => {
     await world.jobs.cancel('default', second.id);
     await world.attempt(first.id, completed());
 
-    const resumed = await world.jobs.retry(world.caller, second.id, true);
+    const { job: resumed } = await world.jobs.retry(world.caller, second.id, true);
 
     expect(await inputsOf(world, first)).toEqual(['{"a":1}', '{"n":2}']);
     // What is said is said once.
@@ -134,13 +135,30 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await inputsOf(world, first)).toEqual(['{"a":1}']);
   });
 
+  test('a repeated request to go on from a job gets the job of the first, where one without a key is refused', async () => {
+    const world = await talking(engine);
+    const first = await world.submit();
+    await world.attempt(first.id, failed({ retryable: false }));
+    const request = behind(first, {
+      retryOf: first.id,
+      resumes: resumedFrom(await world.row(first.id)),
+      conversationMode: 'reject',
+    });
+    const idempotency = { owner: world.caller.keyId, key: 'one', fingerprint: 'resume' };
+    const resumed = await world.submit({ ...request, idempotency });
+    await world.attempt(resumed.id, completed());
+
+    expect(await world.submit({ ...request, idempotency })).toMatchObject({ id: resumed.id });
+    await expect(world.submit(request)).rejects.toThrow('superseded');
+  });
+
   test.each(['queue', 'steer', 'interrupt'] as const)(
     'while a resumed job has said nothing yet, others may %s it',
     async (conversationMode) => {
       const world = await talking(engine);
       const first = await world.submit();
       await world.attempt(first.id, failed({ retryable: false }));
-      const resumed = await world.jobs.retry(world.caller, first.id, true);
+      const { job: resumed } = await world.jobs.retry(world.caller, first.id, true);
 
       const next = await world.submit(behind(first, { conversationMode, input: '{"n":2}' }));
 

@@ -197,8 +197,8 @@ async function stage(engine: Engine) {
         if (id === undefined) return;
         const { organization_id } = await world.row(id);
         const caller = organization_id === 'acme' ? stranger : world.caller;
-        const job = await world.jobs.retry(caller, id).catch(unlessRefused);
-        if (job !== undefined) ids.push(job.id);
+        const retried = await world.jobs.retry(caller, id).catch(unlessRefused);
+        if (retried !== undefined) ids.push(retried.job.id);
         return;
       }
       case 'advance':

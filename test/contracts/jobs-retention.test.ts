@@ -71,10 +71,10 @@ describe.each(await engines())('on $name', (engine) => {
     await attempt(other.id, completed());
     const first = await submit();
     await attempt(first.id, failed({ retryable: false }));
-    const second = await jobs.retry(caller, first.id, true);
+    const { job: second } = await jobs.retry(caller, first.id, true);
     await attempt(second.id, failed({ retryable: false }));
     clock.advance(20 * day);
-    const resumed = await jobs.retry(caller, second.id, true);
+    const { job: resumed } = await jobs.retry(caller, second.id, true);
     clock.advance(20 * day);
 
     expect(await expire(world)).toBe(1);
@@ -96,7 +96,7 @@ describe.each(await engines())('on $name', (engine) => {
     const first = await submit();
     await attempt(first.id, failed({ retryable: false }));
     clock.advance(40 * day);
-    const retried = await world.jobs.retry(world.caller, first.id, true);
+    const { job: retried } = await world.jobs.retry(world.caller, first.id, true);
     await database.write((tx) =>
       tx.kysely.updateTable('jobs').set({ resumes: null }).where('id', '=', retried.id).execute(),
     );

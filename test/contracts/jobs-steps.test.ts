@@ -64,7 +64,7 @@ describe.each(await engines())('on $name', (engine) => {
       ),
     );
 
-    const resumed = await jobs.retry(caller, id, true);
+    const { job: resumed } = await jobs.retry(caller, id, true);
 
     const steps = await database.read.kysely
       .selectFrom('job_steps')

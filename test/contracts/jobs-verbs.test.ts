@@ -242,7 +242,7 @@ describe.each(await engines())('on $name', (engine) => {
         const { jobs, job, caller, row, hints, database } = await ended(outcome);
         const before = await row(job.id);
 
-        const again = await jobs.retry(caller, job.id);
+        const { job: again } = await jobs.retry(caller, job.id);
 
         expect(again.id).not.toBe(job.id);
         expect(again.conversation_id).not.toBe(job.conversation_id);

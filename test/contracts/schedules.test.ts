@@ -159,7 +159,7 @@ describe.each(await engines())('on $name', (engine) => {
       const id = await world.schedule();
       await nextSlot(world);
       const first = await world.lastJob(id);
-      const { job_id } = await world.schedules.runNow(world.caller, id);
+      const job_id = (await world.schedules.runNow(world.caller, id)).job.job_id;
 
       await world.attempt(first, failed({ retryable: false }));
 
@@ -317,8 +317,8 @@ describe.each(await engines())('on $name', (engine) => {
         await end({ ...world, schedules: world.schedulesOn(database) }, id);
 
         costs.push(count());
-        for (const { job_id } of jobs) {
-          expect(await world.row(job_id)).toMatchObject({ status: 'cancelled' });
+        for (const { job } of jobs) {
+          expect(await world.row(job.job_id)).toMatchObject({ status: 'cancelled' });
         }
         await expectConsistent(world.database);
       }
@@ -353,7 +353,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     for (let round = 0; round < 40; round++) {
       await world.schedules.update(world.caller, id, { enabled: true });
-      const { job_id } = await world.schedules.runNow(world.caller, id);
+      const job_id = (await world.schedules.runNow(world.caller, id)).job.job_id;
       const { run, ended } = await world.begin(job_id);
       run.end(failed());
       await Promise.all([ended, other.schedules.update(other.caller, id, { enabled: false })]);
@@ -515,7 +515,7 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule({ enabled: false });
 
-      const { job_id } = await world.schedules.runNow(world.caller, id);
+      const job_id = (await world.schedules.runNow(world.caller, id)).job.job_id;
 
       expect(await world.row(job_id)).toMatchObject({ trigger_type: 'scheduled', max_attempts: 4 });
       expect(world.hints).toMatchObject([{ id: job_id, queue: 'scheduled-jobs' }]);
@@ -536,7 +536,7 @@ describe.each(await engines())('on $name', (engine) => {
       const narrow = await world.callerOf('default', ['test']);
       const none = await world.callerOf('default', ['text']);
 
-      const { job_id } = await world.schedules.runNow(narrow, id);
+      const job_id = (await world.schedules.runNow(narrow, id)).job.job_id;
 
       expect(await world.row(job_id)).toMatchObject({ api_key_id: narrow.keyId });
       await expect(world.schedules.runNow(none, id)).rejects.toMatchObject({

@@ -218,6 +218,28 @@ test('a job is resumed once, by one of many requests at once, and not behind a l
   expectRefusal(await resume(other.thinker, other.failed.job_id), 422, 'job_not_retryable');
 });
 
+test('a resumed retry is repeated with its Idempotency-Key, at once and after its end, as one job', async () => {
+  const { thinker, lines, failed } = await failedJob();
+  const path = `/api/jobs/${failed.job_id}/retry`;
+  const once = { 'idempotency-key': 'again' };
+  const repeat = () => thinker.post(path, { resume: true }, once);
+  world.provider.script(working(lines, () => false));
+
+  const answers = await Promise.all(Array.from({ length: 5 }, repeat));
+  const job = answers[0]?.body;
+  expect(await ended(thinker, job.job_id)).toMatchObject({ status: 'completed' });
+  answers.push(await repeat());
+
+  expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(202));
+  for (const { body } of answers) expect(body).toEqual(job);
+  const replayed = answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true');
+  expect(replayed).toHaveLength(5);
+  expect(begunIn(lines)).toBe(2);
+  const anew = await thinker.post(path, { resume: false }, once);
+  expectRefusal(anew, 422, 'idempotency_key_reused');
+  expectRefusal(await resume(thinker, failed.job_id), 422, 'job_not_retryable');
+});
+
 test('what a retry may say is checked, and without a body it begins anew', async () => {
   const { thinker, failed } = await failedJob();
 

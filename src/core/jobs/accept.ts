@@ -197,7 +197,10 @@ async function acceptAll(
   for (let i = 0; i < made.length; i++) {
     const job = made[i] as NewJob;
     const request = requests[i] as WorkRequest;
-    const isSuperseded = job.resumes !== null && superseded.has(job.retry_of ?? '');
+    const { idempotency } = request;
+    // Of a repeat, the job that goes on already is its own.
+    const isRepeat = idempotency !== undefined && keys.holder(idempotency) !== undefined;
+    const isSuperseded = job.resumes !== null && superseded.has(job.retry_of ?? '') && !isRepeat;
     const first: Acceptance = isSuperseded
       ? { kind: 'superseded' }
       : acceptanceOf(request, job, held, keys);
@@ -205,7 +208,7 @@ async function acceptAll(
     acceptances.push(acceptance);
     if (first.kind !== 'accepted' || acceptance.kind === 'other_users_key') continue;
     const named = acceptance.kind === 'accepted' ? job : (acceptance as { job: JobRow }).job;
-    if (request.idempotency) keys.give({ idempotency: request.idempotency, job: named });
+    if (idempotency) keys.give({ idempotency, job: named });
     if (acceptance.kind !== 'accepted') continue;
     jobs.push(job);
     const continued = held.get(request.conversationId ?? '');

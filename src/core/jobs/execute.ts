@@ -3,6 +3,7 @@
  * docs/decisions/order-of-checks.md: skill and agent (404), scope (403), input (400), then state (422).
  */
 import { createHash } from 'node:crypto';
+import type { Handle } from '../../adapters/database/database.ts';
 import type { JobStatus } from '../../adapters/database/tables.ts';
 import { type Caller, hasScopes, requireScopes } from '../../kernel/caller.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../../kernel/errors.ts';
@@ -157,7 +158,8 @@ export class Execution {
     } catch (refusal) {
       // A repeat of a request accepted before the pause, or before its x-run-at, still gets the earlier job.
       const { idempotency } = work;
-      const earlier = idempotency && (await replayOf(this.#context, idempotency));
+      const { database, clock } = this.#context;
+      const earlier = idempotency && (await replayOf(database.read, clock.now(), idempotency));
       if (!earlier) throw refusal;
       return answer(earlier);
     }
@@ -166,7 +168,8 @@ export class Execution {
 
   /** The job that an earlier request with this key and fingerprint has made; `execute` checks again in its transaction. */
   async findReplay(key: IdempotencyKey): Promise<AcceptedJob | undefined> {
-    const earlier = await replayOf(this.#context, key);
+    const { database, clock } = this.#context;
+    const earlier = await replayOf(database.read, clock.now(), key);
     return earlier?.kind === 'replayed' ? earlier.job : undefined;
   }
 
@@ -343,13 +346,15 @@ function refusePassedOrPaused(
   if (isPaused) throw agentPaused(agentId);
 }
 
-async function replayOf(
-  { database, clock }: Context,
+/** What an earlier request with the key makes of this one; undefined where there is none. */
+export async function replayOf(
+  reader: Handle,
+  now: number,
   { owner, key, fingerprint }: IdempotencyKey,
 ): Promise<Continued | undefined> {
-  const forgotten_before = clock.now() - idempotencyMs;
+  const forgotten_before = now - idempotencyMs;
   const name = { owner, idempotency_key: key };
-  const earlier = await findByIdempotencyKey(database.read, { ...name, forgotten_before });
+  const earlier = await findByIdempotencyKey(reader, { ...name, forgotten_before });
   if (earlier === undefined) return undefined;
   return earlier.fingerprint === fingerprint
     ? { kind: 'replayed', job: earlier }
@@ -403,10 +408,7 @@ function fingerprintOf(skill: Skill, agentId: string, input: unknown, options: s
  * `422 job_not_retryable` for a record that is not resumed, `409 conflict` for a conversation with an active run (docs/decisions/conversations.md), or of another user.
  * Throws nothing for other acceptances.
  */
-export function refuseContinuing(
-  acceptance: Acceptance,
-  id: string,
-): asserts acceptance is Continued {
+function refuseContinuing(acceptance: Acceptance, id: string): asserts acceptance is Continued {
   if (acceptance.kind === 'conversation_active') {
     throw new PlatformError(
       'conflict',
@@ -447,7 +449,8 @@ export interface Executed {
   readonly keyResult?: 'replaced' | 'skipped' | 'debounced' | undefined;
 }
 
-function answer(acceptance: Acceptance, conversationId = ''): Executed {
+/** The answer to a request; throws for an acceptance that refuses it. */
+export function answer(acceptance: Acceptance, conversationId = ''): Executed {
   refuseContinuing(acceptance, conversationId);
   if (acceptance.kind === 'key_reused') {
     throw new PlatformError(

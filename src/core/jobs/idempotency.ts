@@ -3,7 +3,9 @@
  * other check. The key of a request that is then refused goes to the next request with that key, or
  * is released, in the same transaction.
  */
+import { hash } from 'node:crypto';
 import type { Transaction } from '../../adapters/database/database.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import {
   findByIdempotencyKey,
   passIdempotencyKeys,
@@ -23,6 +25,16 @@ export interface IdempotencyKey {
   readonly key: string;
   /** Equal for equal requests. */
   readonly fingerprint: string;
+}
+
+/** The key that a caller gives a request; undefined without one. Equal `parts` make equal requests. */
+export function keyOfCaller(
+  { keyId }: Caller,
+  key: string | undefined,
+  parts: readonly unknown[],
+): IdempotencyKey | undefined {
+  if (key === undefined) return undefined;
+  return { owner: keyId, key, fingerprint: hash('sha256', JSON.stringify(parts)) };
 }
 
 /** A key and the job that its request is about to become. */

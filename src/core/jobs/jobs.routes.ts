@@ -3,7 +3,11 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
 import { eventStream, LastEventId, sendEvents } from '../../adapters/http/event-stream.ts';
-import { OnceGiven } from '../../adapters/http/idempotency-key.ts';
+import {
+  IdempotencyKey,
+  idempotencyKeyOf,
+  OnceGiven,
+} from '../../adapters/http/idempotency-key.ts';
 import { lookUp } from '../../adapters/http/look-up.ts';
 import { allowNoBody } from '../../adapters/http/optional-body.ts';
 import { goneOrStopping, Prefer, waitSeconds } from '../../adapters/http/prefer.ts';
@@ -140,12 +144,15 @@ const retrySchema = {
     'x-user-id': OnceGiven(
       'The user on whose behalf the client calls. A job that was for no user runs again for this one.',
     ),
+    'idempotency-key': IdempotencyKey(
+      'Repeats with the same key within 24 hours make no second job.',
+    ),
   }),
   body: RetryOptions,
   response: {
     202: {
       ...ListedJob,
-      ...carries('Location'),
+      ...carries('Location', 'Idempotent-Replayed'),
       description: 'The new job; its retry_of names the old one.',
     },
     ...apiRefusals(
@@ -155,6 +162,7 @@ const retrySchema = {
       'conflict',
       'job_not_retryable',
       'agent_paused',
+      'idempotency_key_reused',
       ...bodyRefusals,
     ),
   },
@@ -253,9 +261,12 @@ export function jobRoutes(
   const retryOptions = { config: acceptingWork, onRequest, ...body };
   server.post('/api/jobs/:jobId/retry', retryOptions, async (request, reply) => {
     const { resume = false } = request.body;
+    const caller = callerOf(request);
+    const key = idempotencyKeyOf(request);
     const { jobId } = request.params;
-    const job = await jobs.retry(callerOf(request), jobId, resume, userOf(request));
+    const { job, isReplay } = await jobs.retry(caller, jobId, resume, userOf(request), key);
     reply.status(202).header('location', `/api/jobs/${job.id}`);
+    if (isReplay) reply.header('idempotent-replayed', 'true');
     return jobSummary(job, 'queued');
   });
   changeRoute(server, jobs);

@@ -16,8 +16,10 @@ import { stepsOfJob } from '../journal/steps.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { AcceptedJob, Acceptor } from './accept.ts';
 import { changeJob, type JobChange, requireChangeable } from './change-job.ts';
+import type { Executed } from './execute.ts';
 import type { JobEvent, JobFeed, Position } from './feed.ts';
 import { isTimedPause } from './gates/gates.ts';
+import { keyOfCaller } from './idempotency.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
 import { jobView, listedJob, timing } from './job-views.ts';
 import { findJob, type JobRow, requestCancellation, type ShownJob } from './jobs.store.ts';
@@ -148,10 +150,20 @@ export class Jobs {
     return retryMany({ ...this.parts, context: this.context }, caller, command, hits);
   }
 
-  /** Runs a failed or cancelled job's input again, as a new job; `isResumed` goes on from the record. */
-  async retry(caller: Caller, id: string, isResumed = false, user?: string): Promise<AcceptedJob> {
+  /**
+   * Runs a failed or cancelled job's input again, as a new job; `isResumed` goes on from the record. A repeat with `key`
+   * gets the job of the first.
+   */
+  async retry(
+    caller: Caller,
+    id: string,
+    isResumed = false,
+    user?: string,
+    key?: string,
+  ): Promise<Executed> {
     const job = await this.find(caller.organizationId, id);
-    return (await retryJob(this.context, this.parts, caller, job, { isResumed, user })).job;
+    const idempotency = keyOfCaller(caller, key, ['retry', job.id, isResumed, user]);
+    return retryJob(this.context, this.parts, caller, job, { isResumed, user, idempotency });
   }
 }
 

@@ -7,32 +7,35 @@ import { userNameIn } from '../agents/instruction-values.ts';
 import type { Context } from '../context/context.ts';
 import { jobsOnRecord, resumedFrom } from '../journal/taken-over.ts';
 import { lookupOf } from '../skills/registry.ts';
-import type { AcceptedJob, WorkRequest } from './accept.ts';
 import {
   agentPaused,
-  refuseContinuing,
+  answer,
+  type Executed,
   refuseInvalid,
+  replayOf,
   requireConversationScope,
   requireFileScope,
 } from './execute.ts';
+import type { IdempotencyKey } from './idempotency.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobsParts } from './jobs.ts';
 import { resumesMax } from './resumed-jobs.ts';
 
 export async function retryJob(
-  { config }: Context,
+  { config, database, clock }: Context,
   { skills, agents, conversations, acceptor }: JobsParts,
   caller: Caller,
   job: JobRow,
   options: {
-    readonly idempotency?: WorkRequest['idempotency'];
+    /** Makes repeats of the request one job. */
+    readonly idempotency?: IdempotencyKey | undefined;
     /** Whether it goes on from the record, in the same conversation. */
     readonly isResumed?: boolean;
     /** The user whom the request names: a job that was for none is for this one. */
     readonly user?: string | undefined;
   } = {},
-): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-  const { user } = options;
+): Promise<Executed> {
+  const { user, idempotency } = options;
   const skill = skills.active(...lookupOf(caller.organizationId, job));
   const agent = await agents.stateOf(caller.organizationId, job.agent_id);
   requireScopes(caller.scopes, skill.requiredScopes);
@@ -55,21 +58,14 @@ export async function retryJob(
     const fields = JSON.parse(job.agent_overrides) as AgentFields;
     await agents.requireOverridable(caller, job.agent_id, fields);
   }
-  if (user !== undefined && job.for_user === 1 && user !== job.user_id) {
-    const message = "The job is another user's, and is not run again for this one";
-    throw new PlatformError('conflict', message);
-  }
-  if (job.status !== 'failed' && job.status !== 'cancelled') {
-    throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
-  }
+  const earlier = idempotency && (await replayOf(database.read, clock.now(), idempotency));
+  if (earlier !== undefined) return answer(earlier);
+  refuseJob(job, user);
   if (conversation === null) {
     throw new PlatformError('job_not_retryable', 'The input of the job was erased');
   }
   const resumes = options.isResumed ? resumedFrom(job) : undefined;
-  if (resumes !== undefined && jobsOnRecord(job).length > resumesMax) {
-    const message = `The job goes on from ${resumesMax} others: run it again from the beginning`;
-    throw new PlatformError('job_not_retryable', message);
-  }
+  if (resumes !== undefined) refuseManyResumes(job);
   // The version may have been changed in place since.
   refuseInvalid(skill, input);
   if (agent.status === 'paused') throw agentPaused(job.agent_id);
@@ -90,11 +86,26 @@ export async function retryJob(
     agentOverrides: job.agent_overrides,
     retryOf: job.id,
     ...(resumes === undefined ? {} : { resumes }),
-    idempotency: options.idempotency,
+    idempotency,
     // A continued conversation is continued again; a job that began its own begins a new one.
     ...(isContinued ? { conversationId: conversation.id } : {}),
   });
-  refuseContinuing(acceptance, conversation.id);
-  const { job: accepted } = acceptance as { job: AcceptedJob };
-  return { job: accepted, isReplay: acceptance.kind !== 'accepted' };
+  return answer(acceptance, conversation.id);
+}
+
+/** Throws for a job of another user (`409`), and one that has neither failed nor was cancelled (`422`). */
+function refuseJob(job: JobRow, user: string | undefined): void {
+  if (user !== undefined && job.for_user === 1 && user !== job.user_id) {
+    const message = "The job is another user's, and is not run again for this one";
+    throw new PlatformError('conflict', message);
+  }
+  if (job.status !== 'failed' && job.status !== 'cancelled') {
+    throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
+  }
+}
+
+function refuseManyResumes(job: JobRow): void {
+  if (jobsOnRecord(job).length <= resumesMax) return;
+  const message = `The job goes on from ${resumesMax} others: run it again from the beginning`;
+  throw new PlatformError('job_not_retryable', message);
 }

@@ -1,5 +1,6 @@
 /** Builds the request to accept a run of a scheduled job, for the tick and for clients. */
 import type { WorkRequest } from '../../core/jobs/accept.ts';
+import type { IdempotencyKey } from '../../core/jobs/idempotency.ts';
 import type { Skill } from '../../core/skills/registry.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { firstPriority, type Priority } from '../../kernel/priority.ts';
@@ -14,6 +15,7 @@ export function runRequest(
   caller: Caller,
   skill: Skill,
   ofAgent: Priority | null,
+  idempotency?: IdempotencyKey,
 ): WorkRequest {
   return {
     organizationId: job.organization_id,
@@ -26,5 +28,6 @@ export function runRequest(
     priority: firstPriority(job.priority, ofAgent),
     input: job.input,
     retryOf: null,
+    idempotency,
   };
 }

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../../adapters/http/authenticate.ts';
+import { IdempotencyKey, idempotencyKeyOf } from '../../adapters/http/idempotency-key.ts';
 import { lookUp } from '../../adapters/http/look-up.ts';
 import { apiRefusals, workRefusals } from '../../adapters/http/refusals.ts';
 import { carries } from '../../adapters/http/response-headers.ts';
@@ -188,14 +189,27 @@ function runRoute(server: Server, schedules: Schedules) {
     description:
       'Uses the key of the request, which needs the scopes of the skill; a disabled one runs as well.',
     params,
+    headers: Type.Object({
+      'idempotency-key': IdempotencyKey(
+        'Repeats with the same key within 24 hours make no second run.',
+      ),
+    }),
     response: {
-      202: { ...StartedRun, ...carries('Location') },
-      ...apiRefusals('not_found', 'skill_not_found', 'insufficient_scope', 'agent_paused'),
+      202: { ...StartedRun, ...carries('Location', 'Idempotent-Replayed') },
+      ...apiRefusals(
+        'not_found',
+        'skill_not_found',
+        'insufficient_scope',
+        'agent_paused',
+        'idempotency_key_reused',
+      ),
     },
   };
   const options = { config: acceptingWork, onRequest: requireScheduledJob(schedules), schema };
   server.post(`${one}/run`, options, async (request, reply) => {
-    const job = await schedules.runNow(callerOf(request), request.params.jobId);
+    const key = idempotencyKeyOf(request);
+    const { job, isReplay } = await schedules.runNow(callerOf(request), request.params.jobId, key);
+    if (isReplay) reply.header('idempotent-replayed', 'true');
     return reply.status(202).header('location', `/api/jobs/${job.job_id}`).send(job);
   });
 }

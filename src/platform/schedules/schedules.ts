@@ -13,8 +13,16 @@ import type { Database, Transaction } from '../../adapters/database/database.ts'
 import { deleteAll } from '../../adapters/database/in-batches.ts';
 import type { PageAsked } from '../../adapters/database/page-bytes.ts';
 import type { Context } from '../../core/context/context.ts';
-import type { AcceptedJob, Acceptor } from '../../core/jobs/accept.ts';
-import { agentPaused, refuseInvalid, requireFileScope } from '../../core/jobs/execute.ts';
+import type { Acceptance, Acceptor } from '../../core/jobs/accept.ts';
+import {
+  agentPaused,
+  answer,
+  type Executed,
+  refuseInvalid,
+  replayOf,
+  requireFileScope,
+} from '../../core/jobs/execute.ts';
+import { keyOfCaller } from '../../core/jobs/idempotency.ts';
 import { jobSummary } from '../../core/jobs/job-views.ts';
 import { refusalsOf, requireSkillScopes, type StarterSlices } from '../../core/jobs/readiness.ts';
 import type { Settler } from '../../core/jobs/settle.ts';
@@ -171,25 +179,30 @@ export class Schedules {
     });
   }
 
-  /** Runs it at once, enabled or not, in the name of the caller's key. */
-  runNow(caller: Caller, id: string) {
+  /** Runs it at once, enabled or not, in the name of the caller's key; a repeat with `key` gets the job of the first. */
+  runNow(caller: Caller, id: string, key?: string) {
     const { organizationId } = caller;
     return this.context.database.write(async (tx) => {
       const row = await lockRow(tx, organizationId, id);
       const skill = admittedSkill(this.parts.skills, caller, row);
       const input: unknown = JSON.parse(row.input);
       requireFileScope(this.context.config, caller, skill, input);
+      const now = this.context.clock.now();
+      const idempotency = keyOfCaller(caller, key, ['run', row.id]);
+      // The lock of the row lets one repeat after the other look.
+      const earlier = idempotency && (await replayOf(tx, now, idempotency));
+      if (earlier !== undefined) return startedRun(answer(earlier));
       refuseInvalid(skill, input, 'input');
       const { status, priority } = await this.parts.agents.lock(tx, organizationId, row.agent_id);
       if (status === 'paused') throw agentPaused(row.agent_id);
-      const now = this.context.clock.now();
-      const request = runRequest(row, caller, skill, priority);
+      const request = runRequest(row, caller, skill, priority, idempotency);
       const [acceptance] = await this.parts.acceptor.acceptWithin(tx, [request]);
-      const { job } = acceptance as { job: AcceptedJob };
+      const accepted = answer(acceptance as Acceptance);
+      const { job } = accepted;
       const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
       await insertRuns(tx, [newRun(row, record, job.id, now)]);
       await beginLastRuns(tx, [{ scheduled_job_id: id, at: now, job_id: job.id }]);
-      return jobSummary(job, 'queued');
+      return startedRun(accepted);
     });
   }
 
@@ -200,6 +213,8 @@ export class Schedules {
     return { data: data.map(scheduledRunView), total };
   }
 }
+
+const startedRun = ({ job, isReplay }: Executed) => ({ job: jobSummary(job, 'queued'), isReplay });
 
 /** The skill, which the caller may run; else `404` or `403`. */
 function admittedSkill(skills: SkillRegistry, caller: Caller, named: SkillColumns): Skill {

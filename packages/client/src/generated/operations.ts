@@ -1288,6 +1288,7 @@ export const operationTable: OperationTable = {
       path: '/api/jobs/{jobId}/retry',
       credential: 'key',
       input: 'body',
+      isKeyed: true,
       result: 'json',
     },
     listSteps: {
@@ -1833,6 +1834,7 @@ export const operationTable: OperationTable = {
       verb: 'POST',
       path: '/api/scheduled-jobs/{jobId}/run',
       credential: 'key',
+      isKeyed: true,
       result: 'json',
     },
     listScheduledRuns: {

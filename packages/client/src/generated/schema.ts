@@ -8574,6 +8574,8 @@ export interface operations {
             header?: {
                 /** @description The user on whose behalf the client calls. A job that was for no user runs again for this one. It may be sent once: 400 validation_error where it is repeated. */
                 "x-user-id"?: string;
+                /** @description Repeats with the same key within 24 hours make no second job. It may be sent once: 400 validation_error where it is repeated. */
+                "idempotency-key"?: string;
             };
             path: {
                 /** @description The id of the job. */
@@ -9207,7 +9209,10 @@ export interface operations {
     runScheduledJob: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Repeats with the same key within 24 hours make no second run. It may be sent once: 400 validation_error where it is repeated. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /** @description The id of the scheduled job. */
                 jobId: string;

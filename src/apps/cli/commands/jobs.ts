@@ -62,7 +62,8 @@ export function addJobCommands(program: Command, io: Io): void {
   withAwaiting(retry).action(async (id: string, options: RetryOptions) => {
     const client = connect(io, options);
     const body = { resume: options.anew !== true };
-    const request = { method: 'POST' as const, path: path`/api/jobs/${id}/retry`, body };
+    const headers = { 'idempotency-key': randomUUID() };
+    const request = { method: 'POST' as const, path: path`/api/jobs/${id}/retry`, body, headers };
     await awaitJob(io, client, await client.request<ListedJob>(request), options);
   });
 }

@@ -1,4 +1,5 @@
 /** `skillwright schedules`: cron expressions that start runs. */
+import { randomUUID } from 'node:crypto';
 import type { ApiRequest } from '@skillwright/client';
 import type { Command } from 'commander';
 import { type ApiOptions, deleteOne, type Schema, showList, showOne } from '../api-answers.ts';
@@ -55,7 +56,11 @@ export function addScheduleCommands(program: Command, io: Io): void {
     about: 'start one run of a schedule now',
     examples: [`schedules run ${anId}`],
   }).action((id: string, options: ApiOptions) =>
-    answer(io, options, { method: 'POST', path: path`/api/scheduled-jobs/${id}/run` }),
+    answer(io, options, {
+      method: 'POST',
+      path: path`/api/scheduled-jobs/${id}/run`,
+      headers: { 'idempotency-key': randomUUID() },
+    }),
   );
   for (const [verb, enabled] of [
     ['enable', true],
