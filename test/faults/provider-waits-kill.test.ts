@@ -124,6 +124,28 @@ test('a job whose process is killed in a short wait waits unloaded from then on'
   expect((await own.get(`/api/jobs/${id}`)).body.attempt).toBe(attempt);
 });
 
+test('jobs whose process was killed use each moment of a limited provider', {
+  timeout: 180_000,
+}, async () => {
+  const own = await thinkingProcess();
+  onTestFinished(() => own.close());
+  await own.start();
+  own.provider.script(() => ({ text: '', hold: { after: 0, until: new Promise(() => {}) } }));
+  const ids = await Promise.all(
+    Array.from({ length: 12 }, () => own.submit('chat', planOf('chat'))),
+  );
+  await waitFor(() => own.provider.requests.length === 12, { describe: 'all are called' });
+  await own.kill();
+  own.provider.script(() => ({ text: 'Fine.' }));
+  await own.start({ OPENAI_CALLS_PER_MINUTE: '60' });
+
+  for (const id of ids) {
+    const { body } = await own.jobIn(id, 'completed', 'failed');
+    expect(body).toMatchObject({ status: 'completed', attempt: 2 });
+  }
+  expect(own.provider.requests).toHaveLength(24);
+});
+
 describe.skipIf(!(await canRunClusters()))('in a cluster', () => {
   async function clusterWith(workers: number, environment: Record<string, string> = {}) {
     const provider = await startScriptedProvider();

@@ -90,6 +90,36 @@ describe('organizations that share a credential', () => {
     expect(new Set(order.slice(0, 60)).size).toBe(30);
   });
 
+  test('leave no moment unused once the others are gone', () => {
+    const one = (name: string) => ({ organization: name, calls: 1 });
+    const gone = Array.from({ length: 99 }, (_, i) => one(`n${i}`));
+    const { end } = simulated(
+      [...gone, { organization: 'stays', calls: 3, everyMs: 500 }],
+      new SimulatedPace(freshPace, { calls: 60, tokens: null }),
+    );
+    expect(end).toBeLessThan(135_000);
+  });
+
+  test('begin large calls one after another while some wait, at a limit of tokens', () => {
+    const tokens = 100_000;
+    const pace = new SimulatedPace(freshPace, { calls: null, tokens: 2 * tokens });
+    const begun: number[] = [];
+    for (let i = 0; i < 8; i++) {
+      const asking = { organization: `n${i}`, tokens };
+      pace.ask(
+        asking,
+        () => {
+          begun.push(pace.now);
+          pace.ask(asking, () => begun.push(pace.now), 500);
+        },
+        500,
+      );
+    }
+    pace.run();
+    expect(begun).toHaveLength(16);
+    expect(Math.max(...begun.slice(1).map((at, i) => at - (begun[i] ?? 0)))).toBeLessThan(60_000);
+  });
+
   test('are told apart by name alone, and beyond a thousand share one turn', () => {
     const names = Array.from({ length: 1_100 }, (_, i) => `n${i}`);
     const pace = new SimulatedPace(freshPace, eightASecond);

@@ -82,18 +82,21 @@ export function takeMoment(limited: readonly LimitedPace[], asking: Asking, now:
       paces: all.map(({ known }) => known),
     };
   }
-  const isTurn = all.every(({ base, turnAt }) => turnAt - base <= (hasWaited ? backMs : nearMs));
+  const base = Math.max(...all.map((one) => one.base));
+  // Where no call has a moment, those whose turn it would be are gone.
+  const isTurn =
+    at === base || all.every((one) => one.turnAt - one.base <= (hasWaited ? backMs : nearMs));
   if (isTurn && isNear) {
     const paces = all.map((one) => withMoment(one, asking, at));
     return { kind: 'moment', at, slowest, paces };
   }
   const position = Math.max(at, ...all.map(({ positionAt }) => positionAt));
-  const base = Math.max(...all.map((one) => one.base));
   const backAt = Math.max(base, position - leadMs);
   if (at > until || backAt > Math.min(until, base + positionMaxMs)) {
     return {
       kind: 'late',
-      at: Math.max(at, backAt),
+      // Others may be gone long before its turn.
+      at: Math.max(at, Math.min(backAt, base + positionMaxMs)),
       slowest,
       paces: all.map(({ known }) => known),
     };

@@ -70,6 +70,14 @@ describe('a limited rate', () => {
     expect(answered(known, none, call, begin + 900).perMinute).toBe(known.perMinute);
   });
 
+  test('is not counted anew for a process that begins later', () => {
+    const pace = refused(freshPace, refusal, begin);
+    const known = { ...pace, perMinute: 900 };
+    const later = begin + 60_000;
+    const call = { begunAt: later, served: [], process: 'new' };
+    expect(answered(known, none, call, later + 100).perMinute).toBe(900);
+  });
+
   test('falls once for a wave of refusals, and rises only while it is used up', () => {
     const first = refused(freshPace, refusal, begin);
     const served = answered(first, none, callAt(begin + 2_000), begin + 3_000);

@@ -80,6 +80,8 @@ export const minuteMs = 60_000;
 /** Calls of so long are counted, to estimate what a provider takes; they may arrive in another order than they begin. */
 const countedMs = 1_000;
 const arrivalMs = 100;
+/** A process knows its calls for so long. */
+export const knownMs = 10_000;
 /** Bounds of a learned rate: of the first estimate, and of what further refusals make of it. */
 const estimateMin = 60;
 const perMinuteMin = 6;
@@ -179,7 +181,10 @@ export function answered(pace: Pace, { calls }: MinuteLimits, call: EndedCall, n
   const { begunAt, process } = call;
   const before = current(pace, now);
   // No call of the process was refused when those of others were.
-  const isUncounted = isEstimated(before) && !Object.hasOwn(before.observed, process);
+  const isUncounted =
+    isEstimated(before) &&
+    now - before.countedUntil < knownMs &&
+    !Object.hasOwn(before.observed, process);
   const known = isUncounted ? { ...before, ...estimated(before, call) } : before;
   if (begunAt <= known.refusedAt) {
     // Between two waves the provider has served some: the next pause is a short one again.

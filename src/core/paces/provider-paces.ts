@@ -25,6 +25,7 @@ import {
   type EndedCall,
   freshPace,
   isPaced,
+  knownMs,
   type Pace,
   type PaceReason,
   type Refusal,
@@ -41,9 +42,8 @@ const knownMax = 10_000;
 const answerEveryMs = 500;
 /** Failures in a row, without an answer, from which on a provider counts as unavailable. */
 const failuresMin = 3;
-/** Calls that are known, to estimate what a provider takes: as many, and those of so long. */
+/** Calls that are known, to estimate what a provider takes: as many, and those of `knownMs`. */
 const countedMax = 10_000;
-const knownMs = 10_000;
 const forgetAfterMs = 86_400_000;
 
 type Change = { readonly provider: PacedProvider } & (

@@ -85,7 +85,9 @@ async function waitForMoment(
     const own = patience.refusal?.provider === provider.provider ? patience.refusal.said : '';
     const said = moment.said || own;
     const waitMs = at - now;
-    if (reason !== null && (kind === 'late' || waitMs > loadedMs)) {
+    // A moment is near in any case; a run that went for longer than that would only take another one, and lose that, too.
+    const isFar = kind === 'late' || (kind === 'position' && waitMs > loadedMs);
+    if (reason !== null && isFar) {
       const message = `The provider ${provider.provider} is not called for ${model} before ${timestamp(at)} (${reason})${said === '' ? '' : `. It said: ${said}`}`;
       throw new ProviderBusyError(message, reason, waitMs, kind !== 'late');
     }
