@@ -220,13 +220,15 @@ describe.each(await engines())('on $name', (engine) => {
     expect(at.map(({ updated_at }) => updated_at)).toEqual([later(1), later(2)]);
   });
 
-  test('an empty change changes nothing', async () => {
+  test('an empty change changes only the time of the last one', async () => {
     const { memories, clock } = await world(engine);
     const before = await memories.create(ada, { content: 'x' });
     clock.advance(1_000);
 
-    expect(await memories.update(ada, before.id, {})).toEqual(before);
-    expect(await memories.get(ada, before.id)).toEqual(before);
+    const changed = await memories.update(ada, before.id, {});
+    expect(changed).toEqual({ ...before, updated_at: changed.updated_at });
+    expect(changed.updated_at > before.updated_at).toBe(true);
+    expect(await memories.get(ada, before.id)).toEqual(changed);
   });
 
   test('a deleted memory is in no list, search or count', async () => {

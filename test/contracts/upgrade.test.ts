@@ -59,6 +59,15 @@ const laterThan: Record<string, readonly string[]> = {
   ],
 };
 
+/** An answer without what earlier versions said where a field of ours was not set. */
+function withoutUnset(answer: unknown): unknown {
+  const text = JSON.stringify(answer, (name, value) => {
+    const isUnset = value === null || (Array.isArray(value) && value.length === 0);
+    return ['priority', 'forked_from', 'files'].includes(name) && isUnset ? undefined : value;
+  });
+  return JSON.parse(text);
+}
+
 describe.runIf(isWriting).each(all)('on $name', (engine) => {
   test('a dump of the present schema is made', async () => {
     const place = await engine.place();
@@ -132,7 +141,7 @@ describe.skipIf(isWriting).each(cases)('a database on $name of $dump', ({ engine
       const { body } = path.startsWith('/admin/')
         ? await platform.admin('GET', path)
         : await request('GET', path);
-      expect({ path, body }).toMatchObject({ path, body: answer });
+      expect({ path, body }).toMatchObject({ path, body: withoutUnset(answer) });
     }
   });
 

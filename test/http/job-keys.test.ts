@@ -36,15 +36,6 @@ describe('x-job-key', () => {
     expect(text).toContain('"code":"replaced"');
   });
 
-  test('may be in any script', async () => {
-    const tenant = await newTenant(platform);
-    const key = Buffer.from('łódź 東京').toString('latin1');
-    const { body } = await send(tenant, 'one', { 'x-job-key': key, ...later });
-
-    const job = await tenant.get(`/api/jobs/${body.job_id}`);
-    expect(job.body.job_key).toBe('łódź 東京');
-  });
-
   test('skip: the later request is answered with the job that runs', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
