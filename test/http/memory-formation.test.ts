@@ -1,5 +1,6 @@
 /** Memories that form after a conversation (docs/memories.md). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { leftOutMark } from '../../src/core/conversations/record.ts';
 import {
   type DueConversation,
   listDue,
@@ -302,4 +303,34 @@ test('a part of a conversation in which the user says nothing is passed over', a
 
   expect((await mark()).formed_through).toBe(messages.at(-1).id);
   expect((await thinker.get(`/api/jobs?${formed}`)).body.total).toBe(0);
+});
+
+test('a message that no guard could judge is no part of it', async () => {
+  const thinker = await newThinker(world.platform, { memory_formation: { quiet_seconds: 86_400 } });
+  const seen: Seen[] = [];
+  world.provider.script(
+    forming((given) => {
+      seen.push(given);
+      return { remember: [], forget: [] };
+    }),
+  );
+  const { conversation_id } = await thinker.task('First.', {}, ada);
+  await thinker.task('Second.', {}, { ...ada, 'x-conversation-id': conversation_id });
+  const [first] = await thinker.messages(conversation_id);
+  await world.platform.database.write(async (tx) => {
+    await tx.kysely
+      .updateTable('messages')
+      .set({ dialogue: leftOutMark })
+      .where('id', '=', first.id)
+      .execute();
+  });
+  await marking(conversation_id, { forms_at: 1, formed_through: null });
+
+  await jobsOf(thinker, 1);
+
+  expect(seen.flatMap(({ messages }) => messages.map(({ content }) => content))).toEqual([
+    'Yes.',
+    'Second.',
+    'Yes.',
+  ]);
 });

@@ -82,11 +82,19 @@ const detailsMax = 20;
 export function statusIn(document: Json): number | null {
   const error = errorIn(document) ?? document;
   for (const value of [error['status'], error['code'], error['type']]) {
-    const status = statusOfKind.get(value) ?? Number(value);
+    const status = statusOfKind.get(value) ?? statusOfName(value);
     if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
   }
   return null;
 }
+
+/** What asking again does not mend, by the names that providers give to such errors. */
+const badRequest =
+  /^(invalid|unsupported|empty|image|failed_to_download)_|_(not_found|too_large|too_small|too_long)$/;
+
+/** The status that a kind has or is, where its name says one: of pictures OpenAI has a dozen kinds. */
+const statusOfName = (kind: unknown): number =>
+  badRequest.test(String(kind)) ? 400 : Number(kind);
 
 /** The error of a document, or of the response that an event has; null without one. */
 function errorIn(document: Json): Json | null {

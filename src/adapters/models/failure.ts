@@ -98,7 +98,7 @@ const aboutKey =
   /\bapi_key_invalid\b|\binvalid_api_key\b|\b(incorrect|invalid) api key\b|\bapi key (not valid|expired)\b/i;
 /** In those of a filter of the prompt or the answer, as Azure's, and of moderation. */
 const filtered =
-  /\bcontent_filter\b|\bcontent_policy_violation\b|\bcontent (management|filtering) policy\b|\binvalid_prompt\b|\bflagged as potentially violating\b|\binput was flagged\b/i;
+  /\bcontent_filter\b|\b(?:image_)?content_policy_violation\b|\bcontent (management|filtering) policy\b|\binvalid_prompt\b|\bflagged as potentially violating\b|\binput was flagged\b/i;
 /** In those of a server whose model wrote a call, or an answer, that it cannot read: the next one may be right. */
 const unreadable = /\btool_use_failed\b|\boutput_parse_failed\b|\bjson_validate_failed\b/;
 /** In those of accounts without money, which no waiting mends. */

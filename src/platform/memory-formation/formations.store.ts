@@ -59,7 +59,8 @@ export function listFormedMessages(
     .where('jobs.erased_at', 'is', null)
     .where(({ and, eb, or }) =>
       or([
-        eb('messages.role', '=', 'user'),
+        // Not those that no guard could judge: they would fail the job, too.
+        and([eb('messages.role', '=', 'user'), eb('messages.dialogue', '>=', 0)]),
         and([eb('messages.role', '=', 'assistant'), eb('messages.dialogue', '=', 1)]),
       ]),
     )

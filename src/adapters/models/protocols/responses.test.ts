@@ -318,6 +318,8 @@ const failedBy = (error: object) => named('response.failed', { response: { error
 
 test.each<[string[], object]>([
   [[failedBy({ code: 'server_is_overloaded', message: 'Busy.' })], { fault: 'unavailable' }],
+  [[failedBy({ code: 'image_parse_error', message: 'No picture.' })], { fault: 'refused' }],
+  [[failedBy({ code: 'failed_to_download_image', message: 'Away.' })], { fault: 'refused' }],
   [[failedBy({ code: 'slow_down', message: 'Slow.' })], { fault: 'unavailable' }],
   [[named('error', { code: null, message: 'An error.', param: null })], { fault: 'unavailable' }],
   [
