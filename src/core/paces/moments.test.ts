@@ -138,6 +138,23 @@ test('calls of one organization begin in their order, at the full rate', () => {
   expect(pace.now).toBeCloseTo(199 * 125, 0);
 });
 
+test('calls that wait for no moment far ahead begin at the full rate all the same', () => {
+  const pace = new SimulatedPace(freshPace, { calls: 60, tokens: null });
+  const ahead: number[] = [];
+  for (let i = 0; i < 300; i++) {
+    pace.at(3 * i, () => pace.ask({ hasWaited: true, aheadMs: 2_000 }, () => {}, 500));
+  }
+  pace.at(100, () => {
+    for (let i = 0; i < 20; i++) {
+      const { kind, at } = pace.take({ aheadMs: 2_000 });
+      if (kind === 'moment') ahead.push(at - pace.now);
+    }
+  });
+  pace.run();
+  expect(Math.max(0, ...ahead)).toBeLessThanOrEqual(2_000);
+  expect(pace.now).toBeLessThan(340_000);
+});
+
 test('calls that come back from a pause begin after it, at the rate that is known', () => {
   const pace = new SimulatedPace(refused(freshPace, { ...refusal, retryAfterMs: 20_000 }, begin));
   const { begun, leastGap } = simulated([{ organization: 'one', calls: 100 }], pace);

@@ -38,6 +38,8 @@ export interface WaitingCall {
   readonly until: number;
   /** Whether it has waited: it is then before those of its organization that have not. */
   readonly hasWaited: boolean;
+  /** A moment that is further ahead would be lost: it does not wait so long, but asks again then. */
+  readonly aheadMs?: number;
 }
 
 export interface Asking extends WaitingCall {
@@ -70,10 +72,10 @@ export interface Taken extends TakenMoment {
 /** The moment of a call that keeps to several paces, such as that of its model and that of its provider. */
 export function takeMoment(limited: readonly LimitedPace[], asking: Asking, now: number): Taken {
   const all = limited.map((one) => standingOf(one, asking, now));
-  const { hasWaited, until } = asking;
+  const { hasWaited, until, aheadMs = momentMaxMs } = asking;
   const at = Math.max(...all.map((one) => one.at));
   const slowest = all.reduce((a, b) => (b.at > a.at ? b : a)).known;
-  const isNear = at <= Math.min(until, now + momentMaxMs);
+  const isNear = at <= Math.min(until, now + Math.min(aheadMs, momentMaxMs));
   if (isNear && all.some(({ known }) => isEstimated(known) && now < known.refusedAt + learningMs)) {
     return {
       kind: 'position',

@@ -80,14 +80,13 @@ async function waitForMoment(
   const until = hasNext ? latest : (patience.until ?? latest);
   for (let { hasWaited } = waiting; ; hasWaited = true) {
     const now = clock.now();
-    const moment = await parts.paces.momentFor(provider, { tokens, until, hasWaited });
+    const asking = { tokens, until, hasWaited, aheadMs: loadedMs };
+    const moment = await parts.paces.momentFor(provider, asking);
     const { kind, at, reason } = moment;
     const own = patience.refusal?.provider === provider.provider ? patience.refusal.said : '';
     const said = moment.said || own;
     const waitMs = at - now;
-    // A moment is near in any case; a run that went for longer than that would only take another one, and lose that, too.
-    const isFar = kind === 'late' || (kind === 'position' && waitMs > loadedMs);
-    if (reason !== null && isFar) {
+    if (reason !== null && (kind === 'late' || waitMs > loadedMs)) {
       const message = `The provider ${provider.provider} is not called for ${model} before ${timestamp(at)} (${reason})${said === '' ? '' : `. It said: ${said}`}`;
       throw new ProviderBusyError(message, reason, waitMs, kind !== 'late');
     }
