@@ -4938,7 +4938,7 @@ export interface components {
             reason?: string;
         };
         UserDataLine: {
-            /** @description memory, profile, file, file-part, conversation, message, job or end. */
+            /** @description memory, profile, file, file-part, file-lost, conversation, message, job or end. */
             type: string;
         } & {
             [key: string]: unknown;
