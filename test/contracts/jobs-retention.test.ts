@@ -251,6 +251,8 @@ describe.each(await engines())('on $name', (engine) => {
   test('keeps events that a reader has not read, however old they are', async () => {
     const world = await present();
     const { submit, clock, database, events } = world;
+    // The reader begins behind the event of the default agent, once that can be read.
+    await untilReadable(database);
     await database.write((tx) => joinReader(tx, 'a reader', async () => true));
     const readTo = async () => (await readerCursor(database.read, 'a reader')) ?? null;
     await submit();
