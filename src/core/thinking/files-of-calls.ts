@@ -33,6 +33,15 @@ interface FilesOfCall {
   readonly signal: AbortSignal;
 }
 
+/** Messages as a model gets them, and how it is given their files; null where they have none. */
+export interface SentMessages {
+  readonly messages: readonly DialogueMessage[];
+  readonly files: readonly GivenFile[] | null;
+}
+
+/** What is said in place of a file; null of one that is sent. */
+type NoteOf = (file: AttachedFile) => string | null;
+
 /**
  * Makes a call with the contents of the files of its messages, which count until it ends within the bytes that all calls of the
  * process may hold at a time. A model that sees no pictures is told of them.
@@ -40,10 +49,13 @@ interface FilesOfCall {
 export async function withFiles<T>(
   attempt: ThinkingAttempt,
   { messages, model, takesFiles, signal }: FilesOfCall,
-  makeCall: (messages: readonly DialogueMessage[]) => Promise<T>,
+  makeCall: (sent: SentMessages) => Promise<T>,
 ): Promise<T> {
-  if (!messages.some(hasFiles)) return makeCall(messages);
-  if (!takesFiles) return makeCall(withoutFiles(messages, model));
+  const isUnseen: NoteOf = (file) => cannotSee(model, file);
+  if (!(takesFiles && messages.some(hasFiles))) {
+    const files = givenFiles(messages, isUnseen);
+    return makeCall({ messages: withoutFiles(messages, model), files });
+  }
   const rows = await usableRows(attempt, messages);
   const { sent, bytes } = sentWithin(messages, rows);
   const { organization_id } = attempt.run.job;
@@ -51,7 +63,9 @@ export async function withFiles<T>(
   try {
     const contents = await readAll(attempt, [...sent.values()]);
     for (const { id } of sent.values()) if (!contents.has(id)) rows.delete(id);
-    return await makeCall(withGiven(messages, rows, contents));
+    const note: NoteOf = (file) => noteWithin(rows, contents, file);
+    const files = givenFiles(messages, note);
+    return await makeCall({ messages: withGiven(messages, note, contents), files });
   } finally {
     release();
   }
@@ -89,25 +103,18 @@ export async function withFileNames(
     const base64 = `[the file ${id}, ${bytes} bytes, SHA-256 ${sha256}]`;
     contents.set(id, { name, mediaType: media_type, base64 });
   }
-  return withGiven(messages, rows, contents);
+  return withGiven(messages, (file) => noteWithin(rows, contents, file), contents);
 }
 
-/** How a call gives its model the files of its messages; null where they have none. */
-export async function givenFiles(
-  attempt: ThinkingAttempt,
-  { messages, model, takesFiles }: Omit<FilesOfCall, 'signal'>,
-): Promise<readonly GivenFile[] | null> {
-  const isAsked = takesFiles && messages.some(hasFiles);
-  const rows = isAsked ? await usableRows(attempt, messages) : new Map<string, FileRow>();
-  const sent = isAsked ? sentWithin(messages, rows).sent : null;
+function givenFiles(
+  messages: readonly DialogueMessage[],
+  noteOf: NoteOf,
+): readonly GivenFile[] | null {
   const given = new Map<string, GivenFile>();
   for (const message of messages) {
     const worded = message.role === 'assistant' ? [] : (message.worded ?? []);
     for (const one of worded) given.set(one.id ?? one.name, one);
-    for (const file of filesIn(message)) {
-      const note = sent === null ? cannotSee(model, file) : noteWithin(rows, sent, file);
-      given.set(file.id, givenWith(file, note));
-    }
+    for (const file of filesIn(message)) given.set(file.id, givenWith(file, noteOf(file)));
   }
   return given.size === 0 ? null : [...given.values()].slice(-givenMax);
 }
@@ -115,22 +122,21 @@ export async function givenFiles(
 /** Why a file is not sent; null of one that is. */
 function noteWithin(
   rows: ReadonlyMap<string, FileRow>,
-  sent: ReadonlyMap<string, unknown>,
+  contents: ReadonlyMap<string, FileContent>,
   { id, name }: AttachedFile,
 ): string | null {
-  if (sent.has(id)) return null;
+  if (contents.has(id)) return null;
   return rows.has(id) ? noRoom({ name }) : isGone(name);
 }
 
 /** The messages with the contents of those of their files that are sent; the others are lines of text. */
 function withGiven(
   messages: readonly DialogueMessage[],
-  rows: ReadonlyMap<string, FileRow>,
+  noteOf: NoteOf,
   contents: ReadonlyMap<string, FileContent>,
 ): DialogueMessage[] {
-  const note = (file: AttachedFile) => noteWithin(rows, contents, file);
   return withShownFiles(
-    messages.map((one) => withContents(inWords(one, note), contents)),
+    messages.map((one) => withContents(inWords(one, noteOf), contents)),
     contents,
   );
 }

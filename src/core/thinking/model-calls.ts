@@ -39,7 +39,7 @@ import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retri
 import { compacted } from './compaction.ts';
 import { fitDialogue } from './dialogue.ts';
 import { askInOrder, OutOfTriesError, unpriced } from './fallbacks.ts';
-import { givenFiles, hasFiles, withFiles } from './files-of-calls.ts';
+import { hasFiles, type SentMessages, withFiles } from './files-of-calls.ts';
 import type { Generation } from './generation.ts';
 import type { BegunCall } from './generations.ts';
 import { unanswered, withoutCalls } from './last-turn.ts';
@@ -230,16 +230,15 @@ async function askWithRetries(
  * ones, and each message of the conversation would be refused with them.
  */
 function withholdsFiles(
-  { attempt, generation: { withoutFiles }, model, messages }: TurnRequest,
+  request: TurnRequest,
   { fault, refuses, isDeclined, message }: ModelError,
   hasNext: boolean,
 ): boolean {
   const mayBeOfFiles = refuses === 'model' ? !hasNext : refuses !== 'length';
-  if (fault !== 'refused' || isDeclined || !mayBeOfFiles || withoutFiles.has(model)) return false;
-  if (attempt.parts.known.of(model).images === false) return false;
-  if (!messages.some(hasFiles)) return false;
-  withoutFiles.add(model);
-  log(attempt, `${message}; it is asked again without the files`);
+  if (fault !== 'refused' || isDeclined || !mayBeOfFiles) return false;
+  if (!seesFiles(request) || !request.messages.some(hasFiles)) return false;
+  request.generation.withoutFiles.add(request.model);
+  log(request.attempt, `${message}; it is asked again without the files`);
   return true;
 }
 
@@ -270,8 +269,9 @@ async function askOnce(
         bounds.uncounted,
       );
       await requireKey(parts, run.job);
-      const call = await begin(request, { prompt, expected, output: permit.output }, ready);
-      return await callOnce(request, call, permit.output, sent, renewMoment);
+      const need = { prompt, expected, output: permit.output, files: sent.files };
+      const call = await begin(request, need, ready);
+      return await callOnce(request, call, permit.output, sent.messages, renewMoment);
     });
   } finally {
     bounds.release(permit);
@@ -281,12 +281,11 @@ async function askOnce(
 /** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
 async function begin(
   request: TurnRequest,
-  need: CallNeed & Pick<BegunCall, 'expected'>,
+  need: CallNeed & Pick<BegunCall, 'expected'> & Pick<SentMessages, 'files'>,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
-  const { attempt, generation, turn, model, messages } = request;
+  const { attempt, generation, turn, model } = request;
   const { generations } = attempt;
-  const takesFiles = seesFiles(request);
   const cut = generation.cuts.get(triesKey(turn, model));
   const { id, parent, agentVersion, mayDelegate } = generation;
   const { signal } = generation.call;
@@ -302,7 +301,6 @@ async function begin(
     ...(leavesRoom(request) && { enough: usualOutput }),
     // With little more than before, the answer would most likely be cut and charged again.
     ...(cut !== undefined && { least: 2 * cut }),
-    files: await givenFiles(attempt, { messages, model, takesFiles }),
     sends: await promptOfTurn(request),
   };
   for (let tries = 1; ; tries++) {
