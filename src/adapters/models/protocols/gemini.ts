@@ -1,6 +1,6 @@
 /** Gemini: Google's `generateContent`. */
 import { type Json, objectOf } from '../../../kernel/json.ts';
-import type { AssistantMessage, DialogueMessage, ModelCall, UserMessage } from '../model.ts';
+import type { AssistantMessage, DialogueMessage, FileContent, ModelCall } from '../model.ts';
 import { acceptableInput, acceptableName, partsOfTurn, turnsOf } from '../prompt.ts';
 import type { Protocol } from '../protocol.ts';
 import { GeminiReader } from './gemini-reader.ts';
@@ -55,12 +55,12 @@ function thinkingOf({ model, effort, thinking, maxOutputTokens }: ModelCall): Js
 /** Results are in a content of their own: beside anything else newer models take them for a turn of the model. */
 function contentsOf({ model, messages, thinking }: ModelCall): Json[] {
   const isNewer = thinking === 'adaptive';
-  const shown = isNewer ? filesOfResults(messages) : new Map<DialogueMessage, UserMessage>();
+  const data = dataOf(messages, isNewer);
   const ids: Ids = new Map();
   const turns = turnsOf(messages, (message) =>
     message.role === 'assistant'
       ? partsOf(model, message, isNewer, ids)
-      : inputPartsOf(message, shown, ids),
+      : inputPartsOf(message, data.get(message) ?? [], ids),
   );
   return turns.flatMap(({ role, content }) => {
     if (role === 'assistant') return [{ role: 'model', parts: content }];
@@ -75,39 +75,38 @@ const isResult = (part: Json) => part['functionResponse'] !== undefined;
 /** The ids that Gemini gave to calls, by those that they have: it need not take others. */
 type Ids = Map<string, unknown>;
 
-/** The messages with files of tools, by the result before each: newer models take the files within it. */
-function filesOfResults(
+/** The files of each message. Those of tools are in a message after the results: newer models take them within the last result. */
+function dataOf(
   messages: readonly DialogueMessage[],
-): ReadonlyMap<DialogueMessage, UserMessage> {
-  const found = new Map<DialogueMessage, UserMessage>();
-  for (const [i, message] of messages.entries()) {
-    const next = messages[i + 1];
-    const isOfTools = next?.role === 'user' && next.files === undefined;
-    if (message.role === 'tool' && isOfTools) found.set(message, next);
+  isNewer: boolean,
+): ReadonlyMap<DialogueMessage, Json[]> {
+  const data = new Map<DialogueMessage, Json[]>();
+  let before: DialogueMessage | undefined;
+  for (const message of messages) {
+    if (message.role === 'user' && message.contents !== undefined) {
+      const isOfTools = isNewer && message.files === undefined;
+      const holder = isOfTools && before?.role === 'tool' ? before : message;
+      data.set(holder, message.contents.map(inlineData));
+    }
+    before = message;
   }
-  return found;
+  return data;
 }
+
+const inlineData = ({ mediaType, base64 }: FileContent): Json => ({
+  inlineData: { mimeType: mediaType, data: base64 },
+});
 
 function inputPartsOf(
   message: Exclude<DialogueMessage, AssistantMessage>,
-  shown: ReadonlyMap<DialogueMessage, UserMessage>,
+  data: Json[],
   ids: Ids,
 ): Json[] {
-  if (message.role === 'user') {
-    const isShown = [...shown.values()].includes(message);
-    return [...(isShown ? [] : dataOf(message)), { text: message.text }];
-  }
+  if (message.role === 'user') return [...data, { text: message.text }];
   const response = message.isError ? { error: message.text } : { result: message.text };
-  const data = dataOf(shown.get(message));
   const parts = data.length === 0 ? undefined : data;
   const id = ids.get(message.callId);
   return [{ functionResponse: { id, name: acceptableName(message.name), response, parts } }];
-}
-
-function dataOf(message: UserMessage | undefined): Json[] {
-  return (message?.contents ?? []).map(({ mediaType, base64 }) => ({
-    inlineData: { mimeType: mediaType, data: base64 },
-  }));
 }
 
 /** Gemini 3 and later refuse calls without a signature; this text is for those of other models. */
