@@ -254,20 +254,8 @@ export class Files {
    */
   async open(row: FileRow, part?: BytePart): Promise<Readable> {
     await this.prolong(row);
-    const { sha256, blob_key: key } = row;
-    const bytes = await this.#requireBlobs()
-      .read(key, part)
-      .catch((error: unknown) => {
-        throw error instanceof PlatformError ? error : storageFault(`${error}`, error);
-      });
-    if (bytes !== null) {
-      return checkedBytes(
-        bytes,
-        part === undefined
-          ? { bytes: Number(row.bytes), sha256 }
-          : { bytes: part.end - part.start + 1, sha256: null },
-      );
-    }
+    const bytes = await readChecked(this.#requireBlobs(), row, part);
+    if (bytes !== null) return bytes;
     // Deleted meanwhile, or the storage has lost it.
     this.#log.warn({ file_id: row.id }, 'the bytes of a file are not in the storage');
     throw notFound('File');
@@ -412,9 +400,7 @@ export class Files {
       const user = { organizationId, userId };
       const files = await filesOfUser(this.#database.read, user, after, filesReadMax);
       for (const file of files) {
-        const bytes = (await this.#blobs?.read(file.blob_key)) ?? null;
-        const { sha256 } = file;
-        yield { file, bytes: bytes && checkedBytes(bytes, { bytes: Number(file.bytes), sha256 }) };
+        yield { file, bytes: this.#blobs && (await readChecked(this.#blobs, file)) };
       }
       const last = files.at(-1);
       if (last === undefined) return;
@@ -496,3 +482,18 @@ export const fileView = (row: FileRow) => ({
   created_at: timestamp(row.created_at),
   expires_at: timestamp(row.expires_at),
 });
+
+/** The bytes of a file, or a part, checked against its row; null where the storage has none. */
+async function readChecked(
+  blobs: Blobs,
+  { blob_key, bytes, sha256 }: FileRow,
+  part?: BytePart,
+): Promise<Readable | null> {
+  const found = await blobs.read(blob_key, part).catch((error: unknown) => {
+    throw error instanceof PlatformError ? error : storageFault(`${error}`, error);
+  });
+  if (found === null) return null;
+  return part === undefined
+    ? checkedBytes(found, { bytes: Number(bytes), sha256 })
+    : checkedBytes(found, { bytes: part.end - part.start + 1, sha256: null });
+}
