@@ -5,7 +5,10 @@ import {
   subjectOf,
   withoutOtherKeys,
 } from '../../core/jobs/gates/gate-subjects.ts';
-import { isOfConversation } from '../../core/jobs/in-conversation/conversation-gates.ts';
+import {
+  behindInPlural,
+  isOfConversation,
+} from '../../core/jobs/in-conversation/conversation-gates.ts';
 import type { JobGroup } from '../../core/jobs/queued-jobs/queued-jobs.ts';
 import { type JobQueue, jobQueues } from '../../core/jobs/queues.ts';
 import { hasFreeShare } from '../../core/jobs/turns/turns.ts';
@@ -229,12 +232,6 @@ export function holdsOfLimits({ limits, calls, waiting, read }: JobGroup): Hold[
   });
   return [...ofJobs, ...ofCalls];
 }
-
-const behindInPlural = (limit: string) =>
-  limit
-    .replace('the job before it in its conversation', 'the jobs before them in their conversations')
-    .replace(/which it (steer|interrupt)s/, 'which they $1')
-    .replace('which has its message', 'which have their messages');
 
 const mostOf = (gates: ReadonlyMap<string, number>) =>
   [...gates].toSorted(([, a], [, b]) => b - a).slice(0, namedMax);
