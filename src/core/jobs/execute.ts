@@ -161,9 +161,9 @@ export class Execution {
       const { database, clock } = this.#context;
       const earlier = idempotency && (await replayOf(database.read, clock.now(), idempotency));
       if (!earlier) throw refusal;
-      return answer(earlier);
+      return executedOf(earlier);
     }
-    return answer(await this.#parts.acceptor.accept(work), target.conversationId);
+    return executedOf(await this.#parts.acceptor.accept(work), target.conversationId);
   }
 
   /** The job that an earlier request with this key and fingerprint has made; `execute` checks again in its transaction. */
@@ -449,8 +449,8 @@ export interface Executed {
   readonly keyResult?: 'replaced' | 'skipped' | 'debounced' | undefined;
 }
 
-/** The answer to a request; throws for an acceptance that refuses it. */
-export function answer(acceptance: Acceptance, conversationId = ''): Executed {
+/** What an acceptance makes of a request; throws for one that refuses it. */
+export function executedOf(acceptance: Acceptance, conversationId = ''): Executed {
   refuseContinuing(acceptance, conversationId);
   if (acceptance.kind === 'key_reused') {
     throw new PlatformError(

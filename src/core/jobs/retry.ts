@@ -9,8 +9,8 @@ import { jobsOnRecord, resumedFrom } from '../journal/taken-over.ts';
 import { lookupOf } from '../skills/registry.ts';
 import {
   agentPaused,
-  answer,
   type Executed,
+  executedOf,
   refuseInvalid,
   replayOf,
   requireConversationScope,
@@ -59,7 +59,7 @@ export async function retryJob(
     await agents.requireOverridable(caller, job.agent_id, fields);
   }
   const earlier = idempotency && (await replayOf(database.read, clock.now(), idempotency));
-  if (earlier !== undefined) return answer(earlier);
+  if (earlier !== undefined) return executedOf(earlier);
   refuseJob(job, user);
   if (conversation === null) {
     throw new PlatformError('job_not_retryable', 'The input of the job was erased');
@@ -90,7 +90,7 @@ export async function retryJob(
     // A continued conversation is continued again; a job that began its own begins a new one.
     ...(isContinued ? { conversationId: conversation.id } : {}),
   });
-  return answer(acceptance, conversation.id);
+  return executedOf(acceptance, conversation.id);
 }
 
 /** Throws for a job of another user (`409`), and one that has neither failed nor was cancelled (`422`). */

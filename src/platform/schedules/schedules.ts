@@ -16,8 +16,8 @@ import type { Context } from '../../core/context/context.ts';
 import type { Acceptance, Acceptor } from '../../core/jobs/accept.ts';
 import {
   agentPaused,
-  answer,
   type Executed,
+  executedOf,
   refuseInvalid,
   replayOf,
   requireFileScope,
@@ -191,13 +191,13 @@ export class Schedules {
       const idempotency = keyOfCaller(caller, key, ['run', row.id]);
       // The lock of the row lets one repeat after the other look.
       const earlier = idempotency && (await replayOf(tx, now, idempotency));
-      if (earlier !== undefined) return startedRun(answer(earlier));
+      if (earlier !== undefined) return startedRun(executedOf(earlier));
       refuseInvalid(skill, input, 'input');
       const { status, priority } = await this.parts.agents.lock(tx, organizationId, row.agent_id);
       if (status === 'paused') throw agentPaused(row.agent_id);
       const request = runRequest(row, caller, skill, priority, idempotency);
       const [acceptance] = await this.parts.acceptor.acceptWithin(tx, [request]);
-      const accepted = answer(acceptance as Acceptance);
+      const accepted = executedOf(acceptance as Acceptance);
       const { job } = accepted;
       const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
       await insertRuns(tx, [newRun(row, record, job.id, now)]);
