@@ -1,6 +1,6 @@
 /** Providers of models that limit the rate or are unavailable: runs wait without a slot, and all calls obey. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { limitedTo } from '../support/limited-provider.ts';
+import { expectServed, limitedTo } from '../support/limited-provider.ts';
 import type { Script, ScriptedRequest } from '../support/scripted-provider.ts';
 import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -74,28 +74,11 @@ test('more tasks than a provider serves at once all complete, with few refusals'
   );
   scripted('eight', limit.script);
   const thinker = await newThinker(world.platform, { model: 'slow/eight' });
-  const began = performance.now();
 
-  const ids = await Promise.all(
-    Array.from({ length: tasks }, (_, n) => thinker.begin(`Task ${n}`)),
-  );
-  const jobs = await Promise.all(
-    ids.map((id) =>
-      waitFor(
-        async () => {
-          const { body } = await thinker.get(`/api/jobs/${id}`);
-          return body.finished_at === null ? null : body;
-        },
-        { deadlineMs: 110_000, everyMs: 500, describe: `the end of ${id}` },
-      ),
-    ),
+  await expectServed(limit, thinker, () =>
+    Promise.all(Array.from({ length: tasks }, (_, n) => thinker.begin(`Task ${n}`))),
   );
 
-  const seconds = (performance.now() - began) / 1_000;
-  if (process.env['MEASURE']) console.log(`${seconds} s, ${limit.refusals()} refusals`);
-  expect(jobs.filter(({ status }) => status !== 'completed')).toEqual([]);
-  expect(new Set(jobs.map(({ attempt }) => attempt))).toEqual(new Set([1]));
-  expect(limit.refusals()).toBeLessThan(40);
   expect(asked('eight')).toHaveLength(tasks * turns + limit.refusals());
 }, 120_000);
 
