@@ -1,6 +1,6 @@
 /** Memories that form after a conversation (docs/memories.md). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { leftOutMark } from '../../src/core/conversations/record.ts';
+import { leftOutMark } from '../../src/core/conversations/dialogue-marks.ts';
 import {
   type DueConversation,
   listDue,

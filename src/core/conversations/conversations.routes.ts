@@ -1,5 +1,4 @@
 /** `/api/conversations` (specification: Conversations). */
-
 import { callerOf } from '../../adapters/http/authenticate.ts';
 import { lookUp } from '../../adapters/http/look-up.ts';
 import { setNextOffset } from '../../adapters/http/response-headers.ts';

@@ -34,11 +34,6 @@ export function insertConversations(tx: Transaction, rows: readonly NewConversat
 }
 
 /** Inserts messages; tokens left out are none. */
-/** `messages.dialogue` of an answer that its call did not finish. */
-export const unfinishedMark = 4;
-/** Added to `messages.dialogue` of a summary. */
-export const summaryMark = 2;
-
 export function insertMessages(tx: Transaction, rows: readonly Insertable<MessagesTable>[]) {
   return tx.insert('messages', rows);
 }

@@ -20,11 +20,10 @@ import {
   listMessages,
   listMessageTokens,
   type NewConversationRow,
-  summaryMark,
   sumTokensByJob,
-  unfinishedMark,
 } from './conversations.store.ts';
 import { listData, listDialogue } from './dialogue.store.ts';
+import { summaryMark, unfinishedMark } from './dialogue-marks.ts';
 import { filesOfMessage } from './files-of-message.ts';
 import {
   sumTokensBelow,

@@ -27,9 +27,8 @@ import {
   type NewConversationRow,
   reopenConversation,
   setFormingOf,
-  summaryMark,
-  unfinishedMark,
 } from './conversations.store.ts';
+import { summaryMark, unfinishedMark } from './dialogue-marks.ts';
 
 export type NewConversation = Readonly<
   Omit<NewConversationRow, 'status' | 'created_at' | 'updated_at'>
@@ -103,12 +102,6 @@ export interface JudgedTask {
   /** 1 where no later job has it judged again, `leftOutMark` where none is sent it, or `unjudgedMark`. */
   readonly mark: number;
 }
-
-/** `messages.dialogue` of a message of a user that no guard could judge. */
-export const leftOutMark = -1;
-
-/** `messages.dialogue` of a message of a user whose guard has failed for now, in each attempt of a job. */
-export const unjudgedMark = -2;
 
 /** Changes what a user has said, as the conversation has it, to what guards have left of it. */
 export function changeTask(

@@ -124,7 +124,12 @@ export function recordTask(
   mark = 1,
 ): Promise<void> {
   const { conversation_id, agent_overrides } = job;
-  const own = { mark: agent_overrides === null ? mark : 0, job_ids: jobsOnRecord(job) };
-  const message = { conversation_id, id, content, ...own };
+  const message = {
+    conversation_id,
+    id,
+    job_ids: jobsOnRecord(job),
+    content,
+    mark: agent_overrides === null ? mark : 0,
+  };
   return journal.write((tx) => changeTask(tx, message));
 }

@@ -1,7 +1,7 @@
 /** History: the messages of a conversation's earlier jobs, which precede the task of this job in the prompt. */
 import type { DialogueMessage } from '../../adapters/models/model.ts';
 import type { Conversations } from '../conversations/conversations.ts';
-import { leftOutMark, unjudgedMark } from '../conversations/record.ts';
+import { leftOutMark, unjudgedMark } from '../conversations/dialogue-marks.ts';
 import { filesOfInput } from '../files/references.ts';
 import { messageText, taskIn } from '../jobs/message-text.ts';
 import { jobsOnRecord } from '../journal/taken-over.ts';

@@ -1,5 +1,4 @@
 /** The data of users: their erasure, with the jobs that are cancelled before it, and what an export reads. */
-
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../adapters/database/database.ts';
 import type { Context } from '../../core/context/context.ts';

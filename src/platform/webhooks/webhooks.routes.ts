@@ -1,5 +1,4 @@
 /** `/api/agent-webhooks` (specification: Webhooks; docs/decisions/webhooks.md). */
-
 import { Type } from 'typebox';
 import { callerOf } from '../../adapters/http/authenticate.ts';
 import { lookUp } from '../../adapters/http/look-up.ts';

@@ -1,5 +1,4 @@
 /** `POST /api/conversations/:id/fork`: a conversation that begins with messages of another one. */
-
 import { callerOf } from '../../../adapters/http/authenticate.ts';
 import { lookUp } from '../../../adapters/http/look-up.ts';
 import type { Server } from '../../../adapters/http/server.ts';
