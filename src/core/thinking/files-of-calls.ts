@@ -34,7 +34,7 @@ interface FilesOfCall {
 }
 
 /** Messages as a model gets them, and how it is given their files; null where they have none. */
-export interface SentMessages {
+interface SentMessages {
   readonly messages: readonly DialogueMessage[];
   readonly files: readonly GivenFile[] | null;
 }

@@ -39,9 +39,9 @@ import { delayBefore, isOutOfTries, triesKey, unansweredMax } from './call-retri
 import { compacted } from './compaction.ts';
 import { fitDialogue } from './dialogue.ts';
 import { askInOrder, OutOfTriesError, unpriced } from './fallbacks.ts';
-import { hasFiles, type SentMessages, withFiles } from './files-of-calls.ts';
+import { hasFiles, withFiles } from './files-of-calls.ts';
 import type { Generation } from './generation.ts';
-import type { BegunCall } from './generations.ts';
+import type { BegunCall, CallRequest } from './generations.ts';
 import { unanswered, withoutCalls } from './last-turn.ts';
 import { reportMessage, withMadeFiles } from './made-files.ts';
 import { filesIn } from './message-files.ts';
@@ -281,7 +281,7 @@ async function askOnce(
 /** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
 async function begin(
   request: TurnRequest,
-  need: CallNeed & Pick<BegunCall, 'expected'> & Pick<SentMessages, 'files'>,
+  need: CallNeed & Pick<CallRequest, 'expected' | 'files'>,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
   const { attempt, generation, turn, model } = request;
